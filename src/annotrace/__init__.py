@@ -1,0 +1,1 @@
+"""Learn from labels that people disagree on."""

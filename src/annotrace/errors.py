@@ -1,0 +1,33 @@
+"""Everything this library raises on purpose."""
+
+
+class AnnotraceError(Exception):
+    """Base of every error raised on purpose; the command line shows it as one line."""
+
+
+class InputError(AnnotraceError, ValueError):
+    """What was given cannot be used; the message names the place and the remedy."""
+
+
+class RunError(AnnotraceError):
+    """A saved run or checkpoint is missing, damaged, or from a newer version."""
+
+
+class MissingDependencyError(AnnotraceError, ImportError):
+    """A package that this call needs is not installed."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Training was stopped from the keyboard; the message says how to go on."""
+
+
+def first_few(names: object, limit: int = 3) -> str:
+    """Quote the first `limit` of some names, for a message.
+
+    >>> first_few(["a", "b", "c", "d"])
+    "'a', 'b', 'c', ..."
+    """
+    listed = list(names)  # type: ignore[call-overload]
+    return ", ".join(repr(str(name)) for name in listed[:limit]) + (
+        ", ..." if len(listed) > limit else ""
+    )

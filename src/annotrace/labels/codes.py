@@ -1,0 +1,98 @@
+"""Columns of codes: checks and the small operations on them that a table is made of."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from annotrace.errors import InputError
+from annotrace.labels.vocabulary import Codes
+
+Repeats: TypeAlias = Literal["keep", "first", "last", "error"]
+Seed: TypeAlias = int | np.random.Generator | None
+
+
+def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
+    """Check that codes are integers from 0 to size - 1, and give them as int32."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"Expected `{what}` to be integers in one dimension, but got {array.dtype} "
+            f"of shape {array.shape}."
+        )
+    if array.size and (array.min() < 0 or array.max() >= size):
+        row = int(np.flatnonzero((array < 0) | (array >= size))[0])
+        raise InputError(
+            f"Expected `{what}` codes from 0 to {size - 1}, but label {row} has {array[row]}."
+        )
+    return array.astype(np.int32)
+
+
+def check_truth(values: ArrayLike, n_items: int, n_classes: int) -> Codes:
+    """Check that there is a class or -1 for each item, and give them as int32."""
+    array = np.asarray(values)
+    if array.shape != (n_items,):
+        raise InputError(
+            f"Expected `truth` to have one entry for each of {n_items} items, "
+            f"but got shape {array.shape}."
+        )
+    return check_codes(array + 1, n_classes + 1, "truth") - np.int32(1)
+
+
+def sorted_by_item(columns: list[Codes]) -> list[Codes]:
+    """Sort columns by the first of them; equal entries keep their order."""
+    item = columns[0]
+    if np.all(item[1:] >= item[:-1]):
+        return columns
+    order = np.argsort(item, kind="stable")
+    return [column[order] for column in columns]
+
+
+def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:
+    """Give the positions that a mask or a selection without repeats names."""
+    array = np.asarray(which)
+    if array.dtype == bool:
+        if array.shape != (size,):
+            raise InputError(f"Expected a mask of shape ({size},), but got {array.shape}.")
+        return np.flatnonzero(array)
+    chosen = check_codes(array, size, "selection")
+    if len(np.unique(chosen)) < len(chosen):
+        raise InputError("Expected each code at most once in a selection.")
+    return chosen.astype(np.int64)
+
+
+def split_positions(
+    n: int, fraction: float, random_state: Seed = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split positions 0 to n - 1 at random into the rest and a part of `fraction`, each sorted."""
+    if not 0 <= fraction < 1:
+        raise InputError(f"Expected `fraction` to be in [0, 1), but got {fraction}.")
+    shuffled = np.random.default_rng(random_state).permutation(n)
+    size = round(n * fraction)
+    return np.sort(shuffled[size:]), np.sort(shuffled[:size])
+
+
+def drop_repeats(
+    item: Codes, annotator: Codes, repeats: Repeats, n_annotators: int
+) -> NDArray[np.int64]:
+    """Tell which rows stay when an annotator labelled an item more than once, in order."""
+    if repeats == "keep":
+        return np.arange(len(item))
+    if repeats not in ("first", "last", "error"):
+        raise InputError(
+            f"Expected `repeats` to be 'keep', 'first', 'last' or 'error', but got {repeats!r}."
+        )
+    pair = item.astype(np.int64) * n_annotators + annotator
+    if repeats == "last":
+        _, backwards = np.unique(pair[::-1], return_index=True)
+        return np.sort(len(pair) - 1 - backwards)
+    _, first = np.unique(pair, return_index=True)
+    if repeats == "error" and len(first) < len(pair):
+        row = int(np.setdiff1d(np.arange(len(pair)), first)[0])
+        raise InputError(
+            f"{len(pair) - len(first)} labels repeat an (item, annotator) pair, first label {row}. "
+            "Use repeats='keep', 'first' or 'last'."
+        )
+    return np.sort(first)

@@ -1,0 +1,507 @@
+"""The label table: who gave which label to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from annotrace.errors import InputError, first_few
+from annotrace.labels.codes import (
+    Repeats,
+    Seed,
+    check_codes,
+    check_positions,
+    check_truth,
+    sorted_by_item,
+    split_positions,
+)
+from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, look_up
+
+
+class LabelTable:
+    """Labels as three columns of int32 codes and three vocabularies; immutable.
+
+    The labels of an item stand together, so that a minibatch of items finds its labels without
+    a search: those of item k are rows ``offsets[k]`` to ``offsets[k + 1]``. No array of shape
+    (items, annotators) is made unless `to_wide` asks for one. A repeated (item, annotator) pair
+    is legal and counts as another observation.
+
+    Make one with `read`, `from_long`, `from_wide` or `from_codes`.
+
+    Attributes
+    ----------
+    item, annotator, label : ndarray of shape (n_labels,), int32
+        Codes, sorted by item; the labels of an item keep the order in which they came.
+    offsets : ndarray of shape (n_items + 1,), int64
+    items, annotators, classes : ndarray
+        The vocabularies: the name of each code. An item or annotator may have no label.
+    truth : ndarray of shape (n_items,), int32, or None
+        The class of each item where it is known, -1 elsewhere: kept aside for evaluation.
+    positional : bool
+        Whether item k means row k of the features (tables of codes and arrays), or items have
+        names that must be matched.
+
+    Examples
+    --------
+    >>> table = LabelTable.from_long(
+    ...     {"item": ["a", "a", "b"], "worker": ["kim", "lee", "kim"], "label": [1, 0, 1]}
+    ... )
+    >>> table
+    LabelTable(2 items, 2 annotators, 2 classes, 3 labels)
+    >>> table.labels_per_item()
+    array([2, 1])
+    """
+
+    __slots__ = (
+        "annotator",
+        "annotators",
+        "classes",
+        "item",
+        "items",
+        "label",
+        "offsets",
+        "positional",
+        "truth",
+    )
+
+    item: Codes
+    annotator: Codes
+    label: Codes
+    offsets: NDArray[np.int64]
+    items: Names
+    annotators: Names
+    classes: Names
+    truth: Codes | None
+    positional: bool
+
+    def __init__(
+        self,
+        item: ArrayLike,
+        annotator: ArrayLike,
+        label: ArrayLike,
+        *,
+        items: Names,
+        annotators: Names,
+        classes: Names,
+        truth: ArrayLike | None = None,
+        positional: bool = False,
+    ) -> None:
+        columns = [
+            check_codes(item, len(items), "item"),
+            check_codes(annotator, len(annotators), "annotator"),
+            check_codes(label, len(classes), "label"),
+        ]
+        if len({len(column) for column in columns}) > 1:
+            raise InputError(
+                "Expected columns of one length, but got "
+                f"{', '.join(str(len(column)) for column in columns)}."
+            )
+        columns = sorted_by_item(columns)
+        counts = np.bincount(columns[0], minlength=len(items))
+        values: dict[str, Any] = {
+            "item": columns[0],
+            "annotator": columns[1],
+            "label": columns[2],
+            "offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            "items": items,
+            "annotators": annotators,
+            "classes": classes,
+            "truth": None if truth is None else check_truth(truth, len(items), len(classes)),
+            "positional": positional,
+        }
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"A LabelTable cannot be changed: `{name}` is fixed; make a new one.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._parts(),)
+
+    def _parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _PARTS}
+
+    def _replace(self, **changes: Any) -> LabelTable:
+        return LabelTable(**(self._parts() | changes))
+
+    def __repr__(self) -> str:
+        return (
+            f"LabelTable({self.n_items:,} items, {self.n_annotators:,} annotators, "
+            f"{self.n_classes:,} classes, {self.n_labels:,} labels)"
+        )
+
+    def __len__(self) -> int:
+        return self.n_labels
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LabelTable):
+            return NotImplemented
+        return all(_same(getattr(self, name), getattr(other, name)) for name in _PARTS)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, labelled or not."""
+        return len(self.items)
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators, with labels or without."""
+        return len(self.annotators)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels."""
+        return len(self.label)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the table holds, in bytes (text longer than 15 bytes not counted)."""
+        arrays = (getattr(self, name) for name in self.__slots__)
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+    # How a table is made
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: ArrayLike,
+        annotator: ArrayLike,
+        label: ArrayLike,
+        *,
+        n_items: int | None = None,
+        n_annotators: int | None = None,
+        n_classes: int | None = None,
+        truth: ArrayLike | None = None,
+    ) -> LabelTable:
+        """Make a table of integers that count from 0; item k is row k of the features.
+
+        Parameters
+        ----------
+        item, annotator, label : array-like of int, shape (n_labels,)
+        n_items, n_annotators, n_classes : int, optional
+            One more than the largest code unless given.
+        truth : array-like of int, shape (n_items,), optional
+            The class of each item, -1 where it is unknown.
+        """
+        sizes = [
+            given if given is not None else int(np.max(codes, initial=-1)) + 1
+            for given, codes in ((n_items, item), (n_annotators, annotator), (n_classes, label))
+        ]
+        items, annotators, classes = (np.arange(size, dtype=np.int32) for size in sizes)
+        return cls(
+            item,
+            annotator,
+            label,
+            items=items,
+            annotators=annotators,
+            classes=classes,
+            truth=truth,
+            positional=True,
+        )
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: Any,
+        *,
+        item: str | None = None,
+        annotator: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
+        classes: Sequence[Any] | None = None,
+        skip: Iterable[str] = (),
+        repeats: Repeats = "keep",
+    ) -> LabelTable:
+        """Make a table of rows (item, annotator, label).
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, or dict of columns
+        item, annotator, label, truth : str, optional
+            Column names; found by the names people use (task, worker, answer, ...) unless given.
+        classes : sequence, optional
+            The classes in the order wanted; any other label is then an error.
+        skip : iterable of str
+            Answers that mean nothing ("unsure"): their rows are left out.
+        repeats : {"keep", "first", "last", "error"}
+            What to do where an annotator labelled an item more than once.
+        """
+        from annotrace.labels.frames import table_from_long
+
+        return table_from_long(
+            frame,
+            item=item,
+            annotator=annotator,
+            label=label,
+            truth=truth,
+            classes=classes,
+            skip=skip,
+            repeats=repeats,
+        )
+
+    @classmethod
+    def from_wide(
+        cls,
+        answers: Any,
+        *,
+        items: Sequence[Any] | None = None,
+        annotators: Sequence[Any] | None = None,
+        item: str | None = None,
+        truth: str | None = None,
+        classes: Sequence[Any] | None = None,
+        skip: Iterable[str] = (),
+    ) -> LabelTable:
+        """Make a table of a row an item and a column an annotator.
+
+        Parameters
+        ----------
+        answers : array of shape (n_items, n_annotators), or frame
+            In an array -1 (integers), NaN or None is missing; in a frame, null or empty text.
+        items, annotators : sequence, optional
+            Names of the rows and columns of an array; without them items are positions.
+        item, truth : str, optional
+            The columns of a frame that name the item and hold its true class.
+        classes, skip
+            As in `from_long`.
+        """
+        from annotrace.labels.frames import table_from_wide
+
+        return table_from_wide(
+            answers,
+            items=items,
+            annotators=annotators,
+            item=item,
+            truth=truth,
+            classes=classes,
+            skip=skip,
+        )
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        item: str | None = None,
+        annotator: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
+        classes: Sequence[str] | None = None,
+        skip: Iterable[str] = (),
+        repeats: Repeats = "keep",
+    ) -> LabelTable:
+        """Read a table from a file; the format is told by its content.
+
+        Long csv, tsv, jsonl and parquet, wide csv, npy and npz, each with .gz or without. Every
+        name and label is text, just as it stands in the file.
+
+        Parameters
+        ----------
+        path : str or Path
+        item, annotator, label, truth, classes, skip, repeats
+            As in `from_long`.
+        """
+        from annotrace.labels.reading import read_table
+
+        return read_table(
+            path,
+            item=item,
+            annotator=annotator,
+            label=label,
+            truth=truth,
+            classes=classes,
+            skip=skip,
+            repeats=repeats,
+        )
+
+    # What it says
+
+    def labels_per_item(self) -> NDArray[np.int64]:
+        """Count the labels of each item, shape (n_items,)."""
+        return np.diff(self.offsets)
+
+    def labels_per_annotator(self) -> NDArray[np.int64]:
+        """Count the labels of each annotator, shape (n_annotators,)."""
+        return np.bincount(self.annotator, minlength=self.n_annotators).astype(np.int64)
+
+    def labels_per_class(self) -> NDArray[np.int64]:
+        """Count how often each class was reported, shape (n_classes,)."""
+        return np.bincount(self.label, minlength=self.n_classes).astype(np.int64)
+
+    def votes(self) -> NDArray[np.int64]:
+        """Count the labels of each item for each class, shape (n_items, n_classes)."""
+        cell = self.item.astype(np.int64) * self.n_classes + self.label
+        votes = np.bincount(cell, minlength=self.n_items * self.n_classes)
+        return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
+
+    # Parts of it
+
+    def select_items(self, which: ArrayLike) -> LabelTable:
+        """Keep some items, in the order given, with their labels.
+
+        Parameters
+        ----------
+        which : array-like of int (codes) or bool (a mask), shape (k,) or (n_items,)
+
+        Returns
+        -------
+        LabelTable
+            Its items are numbered anew from 0; annotators and classes stay as they are.
+        """
+        chosen = check_positions(which, self.n_items)
+        counts = np.diff(self.offsets)[chosen]
+        start = np.repeat(self.offsets[chosen] - (np.cumsum(counts) - counts), counts)
+        rows = start + np.arange(len(start))
+        names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
+        return self._replace(
+            item=np.repeat(np.arange(len(chosen), dtype=np.int32), counts),
+            annotator=self.annotator[rows],
+            label=self.label[rows],
+            items=names,
+            truth=None if self.truth is None else self.truth[chosen],
+        )
+
+    def select_annotators(self, which: ArrayLike) -> LabelTable:
+        """Keep some annotators, in the order given, with their labels; every item stays.
+
+        Parameters
+        ----------
+        which : array-like of int (codes) or bool (a mask), shape (k,) or (n_annotators,)
+        """
+        chosen = check_positions(which, self.n_annotators)
+        renumbered = np.full(self.n_annotators, -1, np.int32)
+        renumbered[chosen] = np.arange(len(chosen), dtype=np.int32)
+        kept = renumbered[self.annotator] >= 0
+        return self._replace(
+            item=self.item[kept],
+            annotator=renumbered[self.annotator[kept]],
+            label=self.label[kept],
+            annotators=self.annotators[chosen],
+        )
+
+    def split(self, fraction: float, random_state: Seed = None) -> tuple[LabelTable, LabelTable]:
+        """Split at random by items into the rest and a part of `fraction` of them."""
+        rest, part = split_positions(self.n_items, fraction, random_state)
+        return self.select_items(rest), self.select_items(part)
+
+    def match_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
+        """Reorder the items to the rows of some features, by name.
+
+        Parameters
+        ----------
+        names : array-like of shape (n_rows,)
+            The item of each row.
+
+        Raises
+        ------
+        InputError
+            If an item has no row, a row no item, or a name stands twice; with both counts.
+        """
+        rows = as_names(names)
+        codes = look_up(rows, self.items)
+        without_row = np.setdiff1d(np.arange(self.n_items), codes)
+        without_item = np.flatnonzero(codes < 0)
+        if len(without_row) or len(without_item):
+            raise InputError(_unmatched(self.items[without_row], rows[without_item]))
+        if len(rows) > self.n_items:
+            twice = rows[np.bincount(codes)[codes] > 1]
+            raise InputError(
+                f"{len(np.unique(twice))} items have more than one row of features: "
+                f"{first_few(np.unique(twice))}. Keep one row for each item."
+            )
+        return self.select_items(codes)
+
+    def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
+        """Add items that have no label (those already there stay as they are).
+
+        Such items are predicted, not learned from.
+        """
+        new = as_names(names)
+        new = new[look_up(new, self.items) < 0]
+        items = np.concatenate([self.items, new.astype(self.items.dtype)])
+        truth = self.truth
+        if truth is not None:
+            truth = np.concatenate([truth, np.full(len(new), -1, np.int32)])
+        return self._replace(items=items, truth=truth)
+
+    def with_truth(self, truth: ArrayLike) -> LabelTable:
+        """Set the true class of each item, as names of classes.
+
+        Parameters
+        ----------
+        truth : array-like of shape (n_items,)
+        """
+        codes = encode_with(as_names(truth), self.classes, "true labels are")
+        return self._replace(truth=codes)
+
+    # How it goes out
+
+    def to_wide(self) -> Codes:
+        """Lay the labels out as an array of shape (n_items, n_annotators), -1 where missing."""
+        cell = self.item.astype(np.int64) * self.n_annotators + self.annotator
+        distinct, count = np.unique(cell, return_counts=True)
+        if np.any(count > 1):
+            item, annotator = divmod(int(distinct[count > 1][0]), self.n_annotators)
+            raise InputError(
+                f"{np.sum(count > 1)} (item, annotator) pairs have several labels, the first "
+                f"({str(self.items[item])!r}, {str(self.annotators[annotator])!r}): a wide table "
+                "holds one. Make the table with repeats='first' or repeats='last'."
+            )
+        wide = np.full(self.n_items * self.n_annotators, -1, np.int32)
+        wide[cell] = self.label
+        return wide.reshape(self.n_items, self.n_annotators)
+
+    def to_frame(self) -> Any:
+        """Give the labels by name as a polars frame: item, annotator, label, and truth if known."""
+        from annotrace.labels.frames import frame_from_table
+
+        return frame_from_table(self)
+
+    def write(self, path: str | Path) -> None:
+        """Write the labels in the long form; csv, tsv, jsonl or parquet by the name, .gz or not."""
+        from annotrace.labels.writing import write_table
+
+        write_table(self, path)
+
+
+_PARTS = ("item", "annotator", "label", "items", "annotators", "classes", "truth", "positional")
+
+
+def _rebuild(parts: dict[str, Any]) -> LabelTable:
+    return LabelTable(**parts)
+
+
+def _unmatched(without_row: Names, without_item: Names) -> str:
+    said = []
+    if len(without_row):
+        said.append(
+            f"{len(without_row)} items of the labels have no features ({first_few(without_row)})"
+        )
+    if len(without_item):
+        said.append(
+            f"{len(without_item)} rows of features have no item in the labels "
+            f"({first_few(without_item)})"
+        )
+    return (
+        " and ".join(said) + ". Names must match exactly; drop what has no features, and keep "
+        "unlabelled rows with `table.with_items(names)` (--keep-unlabelled on the command line)."
+    )
+
+
+def _same(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return left.shape == right.shape and bool(np.all(left == right))
+    return type(left) is type(right) and bool(left == right)

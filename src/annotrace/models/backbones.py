@@ -1,0 +1,134 @@
+"""The networks by name, each with the input stage it needs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from annotrace.errors import InputError
+from annotrace.models.cnn import cnn4
+from annotrace.models.inputs import ImageInput, fit_standardize
+from annotrace.models.mlp import mlp
+from annotrace.models.resnet import resnet9, resnet50
+
+Backbone: TypeAlias = str | nn.Module
+
+_IMAGE_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
+    "cnn": cnn4,
+    "cnn-wide": partial(cnn4, widths=(128, 128, 128, 128)),
+    "resnet9": resnet9,
+    "resnet50": resnet50,
+}
+BACKBONES = ("linear", "mlp", *_IMAGE_NETWORKS)
+
+
+def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Module:
+    """Build a network that takes stored rows and gives logits.
+
+    Parameters
+    ----------
+    backbone : str or nn.Module
+        One of `BACKBONES`; "auto" for "mlp" on features and "cnn" on images; or a module of the
+        user's, which is copied and gets float32 rows (images: channels first, uint8 as 0 to 1),
+        not standardised.
+    sample : Tensor of shape (n, ...)
+        Stored rows, from which mean and deviation are taken.
+    n_classes : int
+
+    Returns
+    -------
+    nn.Module
+        From (n, ...) in the stored type to logits (n, n_classes).
+    """
+    is_images = sample.dim() > 2
+    if isinstance(backbone, nn.Module):
+        network = copy.deepcopy(backbone)
+        checked = nn.Sequential(_input_stage(sample), network)
+        _check_logits(checked, sample, n_classes)
+        return checked
+    name = ("cnn" if is_images else "mlp") if backbone == "auto" else backbone
+    if name in _IMAGE_NETWORKS:
+        stage = _image_stage(sample, name)
+        standardize = fit_standardize(stage(sample))
+        return nn.Sequential(stage, standardize, _IMAGE_NETWORKS[name](stage.channels, n_classes))
+    if name in ("linear", "mlp"):
+        rows = sample.flatten(1)
+        hidden = () if name == "linear" else (128,)
+        network = mlp(rows.shape[1], n_classes, hidden)
+        return nn.Sequential(nn.Flatten(), fit_standardize(rows), network)
+    raise InputError(
+        f"Expected `backbone` to be a torch module, 'auto' or one of {', '.join(BACKBONES)}, "
+        f"but got {backbone!r}."
+    )
+
+
+class _ToFloat(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.float()
+
+
+def _input_stage(sample: Tensor) -> nn.Module:
+    return ImageInput(tuple(sample.shape[1:])) if sample.dim() > 2 else _ToFloat()
+
+
+def _image_stage(sample: Tensor, name: str) -> ImageInput:
+    if sample.dim() < 3:
+        raise InputError(
+            f"The backbone {name!r} takes images, but the data are rows of {sample.shape[1]} "
+            "features. Use 'mlp', or give images of shape (n, height, width[, channels])."
+        )
+    return ImageInput(tuple(sample.shape[1:]))
+
+
+@torch.no_grad()
+def _check_logits(network: nn.Module, sample: Tensor, n_classes: int) -> None:
+    was_training = network.training
+    shape = tuple(network.eval()(sample[:2]).shape)
+    network.train(was_training)
+    if shape != (len(sample[:2]), n_classes):
+        raise InputError(
+            f"Expected the backbone to give logits of shape (rows, {n_classes}), but for "
+            f"{len(sample[:2])} rows it gave {shape}."
+        )
+
+
+def parameter_groups(
+    *modules: nn.Module, lr: float, weight_decay: float = 0.0
+) -> list[dict[str, object]]:
+    """Sort the parameters of modules into groups for an optimiser.
+
+    Matrices of a layer with an `lr_scale` (a `Confusion`) get the rate times that, and no decay;
+    the rest gets the rate and the decay.
+
+    Parameters
+    ----------
+    *modules : nn.Module
+    lr, weight_decay : float
+
+    Examples
+    --------
+    >>> from annotrace.models.confusion import Confusion
+    >>> groups = parameter_groups(nn.Linear(3, 2), Confusion(5, 2), lr=1e-3)
+    >>> [group["lr"] for group in groups]
+    [0.001, 0.01]
+    """
+    scaled = [part for module in modules for part in module.modules() if hasattr(part, "lr_scale")]
+    held = {id(parameter) for part in scaled for parameter in part.parameters()}
+    network = [
+        parameter
+        for module in modules
+        for parameter in module.parameters()
+        if id(parameter) not in held
+    ]
+    groups: list[dict[str, object]] = []
+    if network:
+        groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
+    for part in scaled:
+        rate = lr * float(part.lr_scale)  # type: ignore[arg-type]
+        groups.append({"params": list(part.parameters()), "lr": rate, "weight_decay": 0.0})
+    return groups

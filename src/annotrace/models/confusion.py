@@ -1,0 +1,263 @@
+"""Confusion matrices of annotators as a layer.
+
+``confusion[annotator, true, reported]``, rows sum to one. The paper's equations write the
+transpose; its code listing, and this library, write it so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from annotrace.errors import InputError
+from annotrace.models.safe_math import at_least_float32, inverse_softplus, log_softplus
+
+Parametrization: TypeAlias = Literal["softplus", "softmax"]
+
+
+class Confusion(nn.Module):
+    """One confusion matrix an annotator.
+
+    Parameters
+    ----------
+    n_annotators, n_classes : int
+    parametrization : {"softplus", "softmax"}
+        How free weights become rows that sum to one: softplus, then divided by the row's sum, as
+        in the paper's listing; or a softmax of each row.
+    diagonal : float, optional
+        The starting probability of a right label, between 1 / n_classes and 1. By default the
+        paper's weights 6I - 5: .956 at ten classes with softplus, .978 with softmax.
+    lr_scale : float
+        How much faster than the network the matrices should learn; read by `parameter_groups`.
+        At one rate for both the network memorises the noise before the matrices have moved.
+    sparse : bool
+        Touch only the annotators of a batch: gradients are sparse, as those of
+        ``nn.Embedding(sparse=True)``, and are stepped by `RowAdam`. For many annotators.
+    frequency : Tensor of shape (n_annotators,), optional
+        Labels of each annotator divided by the number of items: what a sparse layer needs to
+        estimate the mean trace from a batch. Annotators at 0 have no part in the mean.
+
+    Examples
+    --------
+    >>> layer = Confusion(n_annotators=3, n_classes=2, diagonal=0.8)
+    >>> layer.matrices()[0]
+    tensor([[0.8000, 0.2000],
+            [0.2000, 0.8000]])
+    """
+
+    weight: nn.Parameter
+    _trace_share: Tensor | None
+
+    def __init__(
+        self,
+        n_annotators: int,
+        n_classes: int,
+        *,
+        parametrization: Parametrization = "softplus",
+        diagonal: float | None = None,
+        lr_scale: float = 10.0,
+        sparse: bool = False,
+        frequency: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if parametrization not in ("softplus", "softmax"):
+            raise InputError(
+                "Expected `parametrization` to be 'softplus' or 'softmax', "
+                f"but got {parametrization!r}."
+            )
+        self.parametrization = parametrization
+        self.lr_scale = lr_scale
+        self.sparse = sparse
+        start = _starting_weights(n_classes, parametrization, diagonal)
+        self.weight = nn.Parameter(start.repeat(n_annotators, 1, 1))
+        self.register_buffer("_trace_share", _trace_share(frequency), persistent=False)
+
+    @property
+    def n_annotators(self) -> int:
+        """Number of annotators."""
+        return self.weight.shape[0]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.weight.shape[1]
+
+    def extra_repr(self) -> str:
+        """Say what is in the layer, for its repr."""
+        return (
+            f"{self.n_annotators}, {self.n_classes}, parametrization={self.parametrization!r}, "
+            f"sparse={self.sparse}"
+        )
+
+    def log_matrices(self) -> Tensor:
+        """Give the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
+        return _log_rows(at_least_float32(self.weight), self.parametrization)
+
+    @torch.no_grad()
+    def matrices(self) -> Tensor:
+        """Give all matrices, shape (n_annotators, n_classes, n_classes), without gradient."""
+        return self.log_matrices().exp()
+
+    def log_columns(self, annotator: Tensor, label: Tensor) -> Tensor:
+        """Give the log-probability of each label under each true class.
+
+        Parameters
+        ----------
+        annotator, label : LongTensor of shape (n_labels,)
+
+        Returns
+        -------
+        Tensor of shape (n_labels, n_classes)
+        """
+        if self.sparse:
+            return self.log_columns_and_traces(annotator, label)[0]
+        return self.log_matrices()[annotator, :, label]
+
+    def log_columns_and_traces(self, annotator: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Give `log_columns`, and the trace of each label's annotator, in one pass.
+
+        Returns
+        -------
+        log_columns : Tensor of shape (n_labels, n_classes)
+        traces : Tensor of shape (n_labels,)
+        """
+        return _BatchColumns.apply(self.weight, annotator, label, self.parametrization)  # type: ignore[no-any-return,no-untyped-call]
+
+    def mean_trace(self, annotator: Tensor | None = None, n_rows: int | None = None) -> Tensor:
+        """Give the mean over annotators of the trace of their matrices.
+
+        Parameters
+        ----------
+        annotator : LongTensor of shape (n_labels,), optional
+            The annotators of a batch's labels: the mean over all annotators that have labels is
+            then estimated from these alone, without bias. A sparse layer needs it.
+        n_rows : int, optional
+            The items of the batch; needed with `annotator`.
+        """
+        if annotator is None:
+            if self.sparse:
+                raise InputError(
+                    "A sparse `Confusion` needs the batch: `mean_trace(annotator, n_rows)`."
+                )
+            return self.log_matrices().diagonal(dim1=1, dim2=2).exp().sum(1).mean()
+        if n_rows is None:
+            raise InputError("`mean_trace(annotator)` needs `n_rows`, the items of the batch.")
+        traces = self.log_columns_and_traces(annotator, torch.zeros_like(annotator))[1]
+        return torch.dot(traces, self.trace_shares(annotator, n_rows))
+
+    def trace_shares(self, annotator: Tensor, n_rows: int) -> Tensor:
+        """Give the weight of each label's trace in the estimate of the mean trace.
+
+        An annotator with n labels among N items appears n B / N times in a batch of B items, in
+        the mean; each time it brings N / (n B R) of its trace, which makes 1 / R.
+
+        Returns
+        -------
+        Tensor of shape (n_labels,)
+        """
+        if self._trace_share is None:
+            raise InputError(
+                "The mean trace of a batch needs to know how often each annotator labels: give "
+                "`Confusion(..., frequency=labels_per_annotator / n_items)`."
+            )
+        return self._trace_share.index_select(0, annotator) / n_rows
+
+    @torch.no_grad()
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Set all matrices, shape (n_annotators, n_classes, n_classes); zeros become 1e-6."""
+        log = matrices.to(self.weight).clamp_min(1e-6).log()
+        if self.parametrization == "softmax":
+            self.weight.copy_(log)
+            return
+        # Any multiple of a row gives the same matrix; the paper's start has softplus(1) at the top.
+        scaled = (log - log.amax(-1, keepdim=True)).exp() * math.log1p(math.e)
+        self.weight.copy_(scaled + torch.log(-torch.expm1(-scaled)))
+
+
+def _starting_weights(
+    n_classes: int, parametrization: Parametrization, diagonal: float | None
+) -> Tensor:
+    eye = torch.eye(n_classes)
+    if diagonal is None:
+        return 6 * eye - 5
+    if not 1 / n_classes <= diagonal < 1:
+        raise InputError(
+            f"Expected `diagonal` to be at least 1 / n_classes and below 1, but got {diagonal} "
+            f"with {n_classes} classes."
+        )
+    odds = (1 - diagonal) / (diagonal * (n_classes - 1))
+    if parametrization == "softmax":
+        return -math.log(odds) * eye
+    other = inverse_softplus(math.log1p(math.e) * odds)
+    return eye + (1 - eye) * other
+
+
+def _trace_share(frequency: Tensor | None) -> Tensor | None:
+    if frequency is None:
+        return None
+    active = torch.count_nonzero(frequency)
+    return torch.where(frequency > 0, 1 / (frequency * active).clamp_min(1e-30), 0.0)
+
+
+def _log_rows(weight: Tensor, parametrization: Parametrization) -> Tensor:
+    if parametrization == "softmax":
+        return F.log_softmax(weight, dim=-1)
+    log = log_softplus(weight)
+    return log - log.logsumexp(-1, keepdim=True)
+
+
+class _BatchColumns(torch.autograd.Function):
+    """Columns and traces of a batch's annotators, with a sparse gradient in closed form.
+
+    By plain autograd the same took twice the time: with a small network, the step is the cost of
+    some sixty small operations.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, weight: Tensor, annotator: Tensor, label: Tensor, parametrization: Parametrization
+    ) -> tuple[Tensor, Tensor]:
+        chosen = at_least_float32(weight.index_select(0, annotator))
+        rows, log_slope = _SLOPES[parametrization](chosen)
+        column = label[:, None, None].expand(-1, rows.shape[1], 1)
+        right = rows.diagonal(dim1=1, dim2=2)
+        log_columns = _log_rows(chosen, parametrization).gather(2, column).squeeze(2)
+        ctx.save_for_backward(rows, log_slope, column, right, annotator)
+        ctx.weight_like = weight.shape, weight.dtype
+        return log_columns, right.sum(1)
+
+    @staticmethod
+    def backward(
+        ctx: Any, grad_columns: Tensor, grad_traces: Tensor
+    ) -> tuple[Tensor, None, None, None]:
+        rows, log_slope, column, right, annotator = ctx.saved_tensors
+        grad_diagonal = grad_traces[:, None] * right
+        # With A = f(w) / sum f(w), d log A_ij / d w_ik = (f'(w_ik) / f(w_ik)) (1[j = k] - A_ik).
+        grad = rows * -(grad_columns + grad_diagonal)[:, :, None]
+        grad.scatter_add_(2, column, grad_columns[:, :, None])
+        grad.diagonal(dim1=1, dim2=2).add_(grad_diagonal)
+        shape, dtype = ctx.weight_like
+        values = grad.mul_(log_slope).to(dtype)
+        sparse = torch.sparse_coo_tensor(annotator[None], values, shape, check_invariants=False)
+        return sparse, None, None, None
+
+
+def _softplus_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    positive = F.softplus(weight)
+    rows = positive / positive.sum(-1, keepdim=True)
+    return rows, torch.where(weight < -50, 1.0, torch.sigmoid(weight) / positive)
+
+
+def _softmax_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    return F.softmax(weight, dim=-1), weight.new_ones(())
+
+
+_SLOPES: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
+    "softplus": _softplus_rows,
+    "softmax": _softmax_rows,
+}

@@ -1,0 +1,86 @@
+"""Residual networks for small images: nine layers, and fifty with a CIFAR stem."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def _convolution(
+    in_width: int, width: int, kernel: int = 3, stride: int = 1, relu: bool = True
+) -> nn.Sequential:
+    layers: list[nn.Module] = [
+        nn.Conv2d(in_width, width, kernel, stride=stride, padding=kernel // 2, bias=False),
+        nn.BatchNorm2d(width),
+    ]
+    return nn.Sequential(*layers, nn.ReLU(inplace=True)) if relu else nn.Sequential(*layers)
+
+
+class _Residual(nn.Module):
+    """x plus what a body makes of it, through a shortcut where the shapes differ."""
+
+    def __init__(self, body: nn.Module, shortcut: nn.Module, relu: bool) -> None:
+        super().__init__()
+        self.body, self.shortcut, self.relu = body, shortcut, relu
+
+    def forward(self, x: Tensor) -> Tensor:
+        total = self.shortcut(x) + self.body(x)
+        return F.relu(total) if self.relu else total
+
+
+def resnet9(channels: int, n_classes: int) -> nn.Sequential:
+    """Build a nine-layer residual network of about 6.5 million weights, for images near 32 x 32."""
+
+    def twice(width: int) -> _Residual:
+        body = nn.Sequential(_convolution(width, width), _convolution(width, width))
+        return _Residual(body, nn.Identity(), relu=False)
+
+    return nn.Sequential(
+        _convolution(channels, 64),
+        _convolution(64, 128),
+        nn.MaxPool2d(2),
+        twice(128),
+        _convolution(128, 256),
+        nn.MaxPool2d(2),
+        _convolution(256, 512),
+        nn.MaxPool2d(2),
+        twice(512),
+        nn.AdaptiveMaxPool2d(1),
+        nn.Flatten(),
+        nn.Linear(512, n_classes),
+    )
+
+
+def _bottleneck(in_width: int, width: int, stride: int) -> _Residual:
+    body = nn.Sequential(
+        _convolution(in_width, width, kernel=1),
+        _convolution(width, width, stride=stride),
+        _convolution(width, 4 * width, kernel=1, relu=False),
+    )
+    shortcut: nn.Module = nn.Identity()
+    if stride != 1 or in_width != 4 * width:
+        shortcut = _convolution(in_width, 4 * width, kernel=1, stride=stride, relu=False)
+    return _Residual(body, shortcut, relu=True)
+
+
+def resnet50(channels: int, n_classes: int) -> nn.Sequential:
+    """Build a fifty-layer residual network whose stem suits small images.
+
+    The stem is one 3 x 3 convolution of stride 1, without pooling, so that 32 x 32 pixels are not
+    thrown away before the first block.
+    """
+    blocks: list[nn.Module] = []
+    in_width = 64
+    for stage, depth in enumerate((3, 4, 6, 3)):
+        width = 64 * 2**stage
+        for place in range(depth):
+            stride = 2 if place == 0 and stage > 0 else 1
+            blocks.append(_bottleneck(in_width, width, stride))
+            in_width = 4 * width
+    return nn.Sequential(
+        _convolution(channels, 64),
+        *blocks,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(in_width, n_classes),
+    )

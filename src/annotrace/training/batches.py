@@ -1,0 +1,98 @@
+"""Minibatches of items with their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from annotrace.data import ItemSource
+from annotrace.labels import LabelTable
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some items and all their labels, on the device.
+
+    Attributes
+    ----------
+    inputs : Tensor of shape (n_rows, ...)
+        As stored.
+    item : LongTensor of shape (n_rows,)
+        Which items these are.
+    row, annotator, label : LongTensor of shape (n_labels,)
+        The row of `inputs` that each label belongs to, who gave it, and what it says.
+    """
+
+    inputs: Tensor
+    item: Tensor
+    row: Tensor
+    annotator: Tensor
+    label: Tensor
+
+
+class CrowdData:
+    """What is labelled and its labels, ready to be cut into batches.
+
+    Arrays in memory are put on the device once, in their stored type; other sources are loaded
+    batch by batch.
+
+    Parameters
+    ----------
+    source : ItemSource
+        Row k is item k of the table.
+    table : LabelTable
+    device : torch.device
+    """
+
+    def __init__(self, source: ItemSource, table: LabelTable, device: torch.device) -> None:
+        self.source, self.table, self.device = source, table, device
+        held = getattr(source, "X", None)
+        self._inputs = None if held is None else as_tensor(held).to(device)
+        self._offsets = torch.from_numpy(table.offsets.copy()).to(device)
+        self._annotator = torch.from_numpy(table.annotator.copy()).to(device)
+        self._label = torch.from_numpy(table.label.copy()).to(device)
+
+    def inputs(self, item: Tensor) -> Tensor:
+        """Give the rows of some items as they are stored, shape (n_rows, ...)."""
+        if self._inputs is not None:
+            return self._inputs.index_select(0, item)
+        return as_tensor(self.source.load(item.cpu().numpy())).to(self.device)
+
+    def batch(self, item: Tensor) -> Batch:
+        """Give some items with their labels.
+
+        Parameters
+        ----------
+        item : LongTensor of shape (n_rows,)
+        """
+        start = self._offsets[item]
+        count = self._offsets[item + 1] - start
+        row = torch.repeat_interleave(count)
+        before = count.cumsum(0) - count
+        place = (start - before).index_select(0, row) + torch.arange(len(row), device=self.device)
+        return Batch(
+            self.inputs(item),
+            item,
+            row,
+            self._annotator.index_select(0, place).long(),
+            self._label.index_select(0, place).long(),
+        )
+
+    def batches(self, items: Tensor, size: int) -> Iterator[Batch]:
+        """Cut items into batches, in the order given."""
+        for part in items.split(size):
+            yield self.batch(part)
+
+
+def as_tensor(array: np.ndarray) -> Tensor:
+    """Give an array as a tensor: float64 as float32, the types torch lacks as those it has."""
+    if array.dtype.kind in "bui" and array.dtype != np.uint8:
+        array = array.astype(np.float32 if array.itemsize <= 2 else np.float64)
+    if array.dtype == np.float64:
+        array = array.astype(np.float32)
+    # A copy where the caller's array cannot be written to, since torch warns of such arrays.
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))

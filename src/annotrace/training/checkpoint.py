@@ -1,0 +1,80 @@
+"""A training put down and taken up again, to the last bit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from annotrace.errors import RunError
+
+FORMAT = 1
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    """Write a checkpoint whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    torch.save({"format": FORMAT, **state}, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[str, Any]:
+    """Read a checkpoint back, as tensors and plain values only.
+
+    Raises
+    ------
+    RunError
+        If it is damaged, from a newer version, or of another training.
+    """
+    try:
+        state = torch.load(path, map_location=device, weights_only=True)
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+        raise RunError(
+            f"{path}: the checkpoint is damaged ({error}); delete it to begin anew."
+        ) from None
+    if not isinstance(state, dict) or state.get("format", 0) > FORMAT:
+        raise RunError(f"{path}: written by a newer annotrace; update, or delete it.")
+    if state["fingerprint"] != fingerprint:
+        raise RunError(
+            f"{path}: belongs to a training with other settings or data; go on with those, or "
+            "delete it to begin anew."
+        )
+    return state
+
+
+class Interrupt:
+    """Whether the person at the keyboard asked to stop."""
+
+    requested = False
+
+
+@contextlib.contextmanager
+def graceful_interrupt() -> Iterator[Interrupt]:
+    """Turn the first Ctrl-C into a request that is met between two batches.
+
+    The second acts at once. Outside the main thread, where Python takes no signals, none is
+    changed.
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupt.requested = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,72 @@
+"""Where and how precisely to compute, and seeds."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+
+from annotrace.errors import InputError
+
+Precision: TypeAlias = Literal["float32", "bf16", "fp16"]
+
+_HALF: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """Turn "auto", "cpu", "cuda", "cuda:1" or "mps" into a device that is there."""
+    if str(device) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except RuntimeError:
+        raise InputError(
+            f"Expected `device` to be 'auto', 'cpu', 'cuda' or 'mps', but got {device!r}."
+        ) from None
+    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": _mps_is_available()}
+    if not present.get(chosen.type, False):
+        raise InputError(f"The device {str(device)!r} is not available here; use 'cpu' or 'auto'.")
+    return chosen
+
+
+def _mps_is_available() -> bool:
+    return torch.backends.mps.is_available()
+
+
+def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
+    """Give the context in which the network runs in half precision, or one that does nothing."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    if precision not in _HALF:
+        raise InputError(
+            f"Expected `precision` to be 'float32', 'bf16' or 'fp16', but got {precision!r}."
+        )
+    return torch.autocast(device.type, dtype=_HALF[precision])
+
+
+def seed_of(random_state: Any) -> int:
+    """Draw a seed from what scikit-learn calls a random state: None, an int or a generator."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise InputError(
+        f"Expected `random_state` to be None, an integer or a numpy generator, "
+        f"but got {random_state!r}."
+    )
+
+
+@contextlib.contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Make torch's own randomness (starting weights, dropout) follow `seed`, then put it back."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

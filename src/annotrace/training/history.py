@@ -1,0 +1,39 @@
+"""What happened in each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    loss : float
+        Mean over the batches.
+    held_out : float or None
+        The score on the held-out part, lower is better.
+    seconds : float
+        Since training began.
+    """
+
+    number: int
+    loss: float
+    held_out: float | None
+    seconds: float
+
+
+Callback: TypeAlias = Callable[[Epoch], bool | None]
+"""Called after every epoch; training stops when it returns True."""
+
+
+def best_epoch(history: list[Epoch]) -> Epoch | None:
+    """Give the epoch with the lowest held-out score, if there was a held-out part."""
+    scored = [epoch for epoch in history if epoch.held_out is not None]
+    return min(scored, key=lambda epoch: epoch.held_out or 0.0, default=None)

@@ -1,0 +1,65 @@
+"""How a network is trained: the numbers, in one place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from annotrace.errors import InputError
+from annotrace.training.devices import Precision
+
+Schedule: TypeAlias = Literal["constant", "step", "cosine"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers of a training.
+
+    Attributes
+    ----------
+    epochs, batch_size : int
+    lr, weight_decay : float
+        Of the network; weight decay is an L2 penalty, as in Adam.
+    schedule : {"constant", "step", "cosine"}
+        "step" divides the rate by ten every `step_every` epochs, "cosine" brings it to zero.
+    step_every : int
+    patience : int, optional
+        Stop after so many epochs without a better score on the held-out part.
+    precision : {"float32", "bf16", "fp16"}
+    seed : int
+    """
+
+    epochs: int = 60
+    batch_size: int = 64
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: Schedule = "constant"
+    step_every: int = 50
+    patience: int | None = None
+    precision: Precision = "float32"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "step_every"):
+            _check(isinstance(getattr(self, name), int) and getattr(self, name) > 0, self, name)
+        _check(self.lr > 0, self, "lr")
+        _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
+        _check(self.patience is None or self.patience > 0, self, "patience")
+        _check(self.schedule in ("constant", "step", "cosine"), self, "schedule", _SCHEDULES)
+
+    def rate(self, epochs_done: float) -> float:
+        """Give the factor on the learning rate after so many epochs, a fraction allowed."""
+        if self.schedule == "step":
+            return 0.1 ** (int(epochs_done) // self.step_every)
+        if self.schedule == "cosine":
+            return 0.5 * (1 + math.cos(math.pi * min(1.0, epochs_done / self.epochs)))
+        return 1.0
+
+
+_SCHEDULES = "'constant', 'step' or 'cosine'"
+
+
+def _check(right: bool, settings: Settings, name: str, wanted: str = "larger than 0") -> None:
+    if not right:
+        raise InputError(f"Expected `{name}` to be {wanted}, but got {getattr(settings, name)!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -75,9 +76,16 @@ def split_positions(
 
 
 def drop_repeats(
-    item: Codes, annotator: Codes, repeats: Repeats, n_annotators: int
+    item: Codes,
+    annotator: Codes,
+    repeats: Repeats,
+    n_annotators: int,
+    where: Callable[[int], str] = "label {}".format,
 ) -> NDArray[np.int64]:
-    """Tell which rows stay when an annotator labelled an item more than once, in order."""
+    """Tell which rows stay when an annotator labelled an item more than once, in order.
+
+    `where` names a row for the message of repeats="error".
+    """
     if repeats == "keep":
         return np.arange(len(item))
     if repeats not in ("first", "last", "error"):
@@ -92,7 +100,7 @@ def drop_repeats(
     if repeats == "error" and len(first) < len(pair):
         row = int(np.setdiff1d(np.arange(len(pair)), first)[0])
         raise InputError(
-            f"{len(pair) - len(first)} labels repeat an (item, annotator) pair, first label {row}. "
-            "Use repeats='keep', 'first' or 'last'."
+            f"{len(pair) - len(first)} labels repeat an (item, annotator) pair, the first at "
+            f"{where(row)}. Use repeats='keep', 'first' or 'last'."
         )
     return np.sort(first)

@@ -126,8 +126,12 @@ def test_the_truth_of_an_unlabelled_item_of_a_wide_frame_is_kept():
     ("answers", "given", "message"),
     [
         ([0, 1], {}, "has shape (2,)"),
-        ([[0, 1]], {"items": ["a", "b"]}, "Expected 1 different names in `items`, but got 2"),
-        ([[0, 1]], {"annotators": ["a", "a"]}, "Expected 2 different names in `annotators`"),
+        ([[0, 1]], {"items": ["a", "b"]}, "Expected 1 names in `items`, one for each, but got 2"),
+        (
+            [[0, 1]],
+            {"annotators": ["a", "a"]},
+            "once in `annotators`, but 1 stand there more than once: 'a'",
+        ),
         ([[-1, -1]], {}, "the array has no labels"),
         ([[1, 1]], {}, "all labels are '1'"),
         ([[0, 1], [2, 0]], {"classes": [0, 1]}, "row index 1, column index 0: '2' is not among"),

@@ -15,12 +15,11 @@ from annotrace.labels.coding import Coded, encode_answers, encode_values
 from annotrace.labels.columns import Layout, find_column
 from annotrace.labels.frames import (
     Sheet,
-    check_names,
     table_from_cells,
     table_from_sheet,
 )
 from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import Names, as_names, as_text
+from annotrace.labels.vocabulary import Names, as_names, as_text, check_names
 
 ANSWERS = ("labels", "answers", "annotations", "A")
 
@@ -87,8 +86,10 @@ def _table_from_answers(arrays: Arrays, named: Named, choices: Choices, source: 
     return table_from_cells(
         cells.as_text(),
         choices,
-        items=None if items is None else as_text(check_names(items, len(answers), "items")),
-        annotators=as_text(check_names(annotators, answers.shape[1], "annotators")),
+        items=None
+        if items is None
+        else as_text(check_names(items, len(answers), f"`items` of {source}")),
+        annotators=as_text(check_names(annotators, answers.shape[1], f"`annotators` of {source}")),
         truth=None if truth is None else truth.as_text(),
         source=source,
     )

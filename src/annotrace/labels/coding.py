@@ -114,7 +114,7 @@ def _is_minus_one(value: Any) -> bool:
 
 def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype.kind == "f":
-        return np.logical_not(np.isnan(array))
+        return np.asarray(~np.isnan(array), dtype=bool)
     if array.dtype.kind in "US" or array.dtype == TEXT:
         return np.asarray(array != (b"" if array.dtype.kind == "S" else ""), dtype=bool)
     return np.ones(len(array), bool)

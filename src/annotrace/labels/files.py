@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import io
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +16,19 @@ from annotrace.errors import InputError
 GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """Read a file whole, unpacking gzip (told by content, not by name)."""
+def check_file(path: str | Path) -> Path:
+    """Check that there is a file."""
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path}: no such file.")
     if not path.is_file():
         raise InputError(f"{path} is a folder, not a file.")
+    return path
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file whole, unpacking gzip (told by content, not by name)."""
+    path = check_file(path)
     content = path.read_bytes()
     if content.startswith(GZIP):
         try:
@@ -56,10 +61,10 @@ def decode_text(content: bytes, source: str) -> str:
         ) from None
 
 
-def load_arrays(content: bytes, source: str) -> dict[str, NDArray[Any]]:
+def load_arrays(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
     """Load an npz file, or an npy file as the one array named "" (never by pickle)."""
     try:
-        loaded = np.load(io.BytesIO(content), allow_pickle=False)
+        loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"": loaded}
         with loaded:

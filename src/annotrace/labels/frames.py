@@ -15,7 +15,7 @@ from annotrace.labels.codes import Repeats
 from annotrace.labels.coding import Coded, encode_answers, encode_series, encode_values
 from annotrace.labels.columns import Layout, find_layout
 from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import TEXT, Names, as_names, as_text, encode
+from annotrace.labels.vocabulary import TEXT, Names, as_names, as_text, check_names, encode
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,9 @@ def _table_from_array(
     return table_from_cells(
         cells,
         choices,
-        items=None if items is None else check_names(items, n_items, "items"),
+        items=None if items is None else check_names(items, n_items, "`items`"),
         annotators=check_names(
-            range(n_annotators) if annotators is None else annotators, n_annotators, "annotators"
+            range(n_annotators) if annotators is None else annotators, n_annotators, "`annotators`"
         ),
     )
 
@@ -250,18 +250,6 @@ def _melt(
         truth=truth,
         truth_item=item.codes,
     )
-
-
-def check_names(given: Iterable[Any], size: int, what: str) -> Names:
-    """Check that there are `size` names and none twice."""
-    names = as_names(given)
-    different = len(np.unique(names))
-    if len(names) != size or different < size:
-        raise InputError(
-            f"Expected {size} different names in `{what}`, but got {len(names)}, of which "
-            f"{different} are different."
-        )
-    return names
 
 
 def _check_lengths(columns: Mapping[Any, Any]) -> None:

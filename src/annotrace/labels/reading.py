@@ -36,7 +36,7 @@ def read_table(
     named = {"item": item, "annotator": annotator, "label": label, "truth": truth}
     choices = Choices(None if classes is None else list(map(str, classes)), list(skip), repeats)
     if content.startswith((NPY, ZIP)):
-        return table_from_arrays(load_arrays(content, source), named, choices, source)
+        return table_from_arrays(load_arrays(io.BytesIO(content), source), named, choices, source)
     sheet = _read_sheet(content, source)
     layout = find_layout(sheet.columns, source=source, **named)
     return table_from_sheet(sheet, layout, choices)

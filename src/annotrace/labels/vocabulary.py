@@ -61,6 +61,21 @@ def _as_text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+def check_names(given: ArrayLike | Iterable[Any], size: int, what: str) -> Names:
+    """Check that there is a name for each of `size` things, and none twice."""
+    names = as_names(given)
+    if len(names) != size:
+        raise InputError(f"Expected {size} names in {what}, one for each, but got {len(names)}.")
+    distinct, count = np.unique(names, return_counts=True)
+    if len(distinct) < size:
+        twice = distinct[count > 1]
+        raise InputError(
+            f"Expected each name once in {what}, but {len(twice)} stand there more than once: "
+            f"{first_few(twice)}."
+        )
+    return names
+
+
 def encode(names: Names) -> tuple[Codes, Names]:
     """Give numbers to names in the order in which they first appear.
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError
-from annotrace.labels.building import Choices
+from annotrace.labels.codes import Choices
 from annotrace.labels.coding import Coded, encode_answers, encode_values
-from annotrace.labels.columns import Layout, find_column
+from annotrace.labels.columns import Layout, Named, find_column
 from annotrace.labels.frames import (
     Sheet,
     table_from_cells,
@@ -24,7 +24,6 @@ from annotrace.labels.vocabulary import Names, as_names, as_text, check_names
 ANSWERS = ("labels", "answers", "annotations", "A")
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
-Named: TypeAlias = Mapping[str, str | None]
 
 
 def table_from_arrays(arrays: Arrays, named: Named, choices: Choices, source: str) -> LabelTable:
@@ -34,13 +33,13 @@ def table_from_arrays(arrays: Arrays, named: Named, choices: Choices, source: st
     ----------
     arrays : mapping of name to array
         Of an npz file; the one array of an npy file has the name "".
-    named : mapping of role to name
-        Arrays named by the caller, or None: "item", "annotator", "label", "truth".
+    named : Named
+        Arrays named by the caller.
     choices : Choices
     source : str
         What to call the file in a message.
     """
-    for name in filter(None, named.values()):
+    for name in filter(None, named):
         if name not in arrays:
             raise InputError(f"{source} has no array {name!r}; {_listed(arrays)}.")
     layout = _find_columns(arrays, named, source)
@@ -51,9 +50,11 @@ def table_from_arrays(arrays: Arrays, named: Named, choices: Choices, source: st
 
 def _find_columns(arrays: Arrays, named: Named, source: str) -> Layout | None:
     flat = [name for name, array in arrays.items() if array.ndim == 1]
-    if any(name is not None and name not in flat for name in named.values()):
+    if any(name is not None and name not in flat for name in named):
         return None
-    found: dict[str, Any] = {role: find_column(flat, role, source, named[role]) for role in named}
+    found: dict[str, Any] = {
+        role: find_column(flat, role, source, name) for role, name in named._asdict().items()
+    }
     if None in (found["item"], found["annotator"], found["label"]):
         return None
     return Layout(**found)
@@ -71,7 +72,7 @@ def _table_from_columns(
 
 
 def _table_from_answers(arrays: Arrays, named: Named, choices: Choices, source: str) -> LabelTable:
-    name = named["label"] if named["label"] is not None else _find_answers(arrays, source)
+    name = named.label if named.label is not None else _find_answers(arrays, source)
     answers = arrays[name]
     cells = encode_answers(answers, f"{source}, array {name!r}" if name else source)
     truth = _find_truth(arrays, named, len(answers), source)
@@ -119,7 +120,7 @@ def _find_answers(arrays: Arrays, source: str) -> str:
 
 def _find_truth(arrays: Arrays, named: Named, n_items: int, source: str) -> Coded | None:
     flat = [name for name, array in arrays.items() if array.ndim == 1]
-    name = find_column(flat, "truth", source, named["truth"])
+    name = find_column(flat, "truth", source, named.truth)
     if name is None:
         return None
     if len(arrays[name]) != n_items:

@@ -11,19 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.codes import Repeats, drop_repeats
+from annotrace.labels.codes import Choices, drop_repeats
 from annotrace.labels.coding import Coded
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes, Names, as_names, as_text, in_order, look_up
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the caller wants done with the labels; see `LabelTable.from_long`."""
-
-    classes: Sequence[Any] | Names | None = None
-    skip: Sequence[str] = ()
-    repeats: Repeats = "keep"
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError
-from annotrace.labels.vocabulary import Codes
+from annotrace.labels.vocabulary import Codes, Names
 
 Repeats: TypeAlias = Literal["keep", "first", "last", "error"]
 Seed: TypeAlias = int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the caller wants done with the labels; see `LabelTable.from_long`."""
+
+    classes: Sequence[Any] | Names | None = None
+    skip: Sequence[str] = ()
+    repeats: Repeats = "keep"
 
 
 def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
@@ -29,6 +39,18 @@ def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
             f"Expected `{what}` codes from 0 to {size - 1}, but label {row} has {array[row]}."
         )
     return array.astype(np.int32)
+
+
+def check_columns(columns: Sequence[ArrayLike], sizes: Mapping[str, int]) -> list[Codes]:
+    """Check columns of codes against the sizes of their vocabularies, in order, by role."""
+    checked = [
+        check_codes(column, size, role)
+        for column, (role, size) in zip(columns, sizes.items(), strict=True)
+    ]
+    lengths = [len(column) for column in checked]
+    if len(set(lengths)) > 1:
+        raise InputError(f"Expected columns of one length, but got {lengths}.")
+    return checked
 
 
 def check_truth(values: ArrayLike, n_items: int, n_classes: int) -> Codes:
@@ -49,6 +71,30 @@ def sorted_by_item(columns: list[Codes]) -> list[Codes]:
         return columns
     order = np.argsort(item, kind="stable")
     return [column[order] for column in columns]
+
+
+def labels_of(
+    offsets: NDArray[np.int64], items: NDArray[np.int64]
+) -> tuple[Codes, NDArray[np.int64]]:
+    """Find the labels of some items in columns sorted by item, without a search.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_items + 1,)
+        The labels of item k are those from ``offsets[k]`` to ``offsets[k + 1]``.
+    items : ndarray of shape (k,)
+
+    Returns
+    -------
+    row : ndarray of shape (n,), int32
+        Which of `items` each label belongs to, as a position in it.
+    labels : ndarray of shape (n,), int64
+        The positions of the labels in the columns.
+    """
+    counts = offsets[items + 1] - offsets[items]
+    row = np.repeat(np.arange(len(items), dtype=np.int32), counts)
+    start = np.repeat(offsets[items] - (np.cumsum(counts) - counts), counts)
+    return row, start + np.arange(len(start))
 
 
 def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:

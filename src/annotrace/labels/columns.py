@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotrace.errors import InputError
 
@@ -75,6 +75,15 @@ _NUMBERS_ROWS = frozenset(
 )
 
 
+class Named(NamedTuple):
+    """Columns named by the caller; None where they are to be found."""
+
+    item: str | None = None
+    annotator: str | None = None
+    label: str | None = None
+    truth: str | None = None
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where the parts of a label table stand among the columns of a file or frame.
@@ -100,30 +109,20 @@ class Layout:
         return bool(self.answers)
 
 
-def find_layout(
-    columns: Sequence[Any],
-    *,
-    source: str,
-    item: str | None = None,
-    annotator: str | None = None,
-    label: str | None = None,
-    truth: str | None = None,
-) -> Layout:
+def find_layout(columns: Sequence[Any], named: Named, source: str) -> Layout:
     """Tell the long form from the wide one, and which column is which.
 
     Parameters
     ----------
     columns : sequence
         The names of the columns, in order.
+    named : Named
     source : str
         What to call the file or frame in a message.
-    item, annotator, label, truth : str, optional
-        Columns named by the caller.
     """
-    given = {"item": item, "annotator": annotator, "label": label, "truth": truth}
     check_distinct(columns, source)
     found: dict[str, Any] = {
-        role: find_column(columns, role, source, name) for role, name in given.items()
+        role: find_column(columns, role, source, name) for role, name in named._asdict().items()
     }
     if None not in (found["item"], found["annotator"], found["label"]):
         return Layout(**found)

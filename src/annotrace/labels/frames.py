@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError
-from annotrace.labels.building import Choices, Columns, build_table
-from annotrace.labels.codes import Repeats
+from annotrace.labels.building import Columns, build_table
+from annotrace.labels.codes import Choices
 from annotrace.labels.coding import Coded, encode_answers, encode_series, encode_values
-from annotrace.labels.columns import Layout, find_layout
+from annotrace.labels.columns import Layout, Named, find_layout
 from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import TEXT, Names, as_names, as_text, check_names, encode
+from annotrace.labels.vocabulary import TEXT, Codes, Names, as_names, as_text, check_names, encode
 
 
 @dataclass(frozen=True)
@@ -47,48 +47,28 @@ class Sheet:
         return f"{self.source}, {self.place.format(row=number, column=column)}"
 
 
-def table_from_long(
-    frame: Any,
-    *,
-    item: str | None = None,
-    annotator: str | None = None,
-    label: str | None = None,
-    truth: str | None = None,
-    classes: Sequence[Any] | None = None,
-    skip: Iterable[str] = (),
-    repeats: Repeats = "keep",
-) -> LabelTable:
+def table_from_long(frame: Any, named: Named, choices: Choices) -> LabelTable:
     """Make a table of a frame or dict of columns; see `LabelTable.from_long`."""
     sheet = sheet_from_frame(frame)
-    layout = find_layout(
-        sheet.columns,
-        source=sheet.source,
-        item=item,
-        annotator=annotator,
-        label=label,
-        truth=truth,
-    )
+    layout = find_layout(sheet.columns, named, sheet.source)
     if layout.wide:
         raise InputError(
             f"{sheet.source} has an item column {layout.item!r} but none for the annotator and the "
             "label. Name them with annotator= and label=, or use from_wide if there is a column "
             "for each annotator."
         )
-    return table_from_sheet(sheet, layout, Choices(classes, list(skip), repeats))
+    return table_from_sheet(sheet, layout, choices)
 
 
 def table_from_wide(
     answers: Any,
+    named: Named,
+    choices: Choices,
     *,
     items: Sequence[Any] | None = None,
     annotators: Sequence[Any] | None = None,
-    item: str | None = None,
-    truth: str | None = None,
-    classes: Sequence[Any] | None = None,
-    skip: Iterable[str] = (),
 ) -> LabelTable:
     """Make a table of an array or frame of answers; see `LabelTable.from_wide`."""
-    choices = Choices(classes, list(skip))
     if not isinstance(answers, Mapping) and not _is_frame(answers):
         return _table_from_array(np.asarray(answers), choices, items, annotators)
     if items is not None or annotators is not None:
@@ -96,7 +76,7 @@ def table_from_wide(
             "`items` and `annotators` name an array's rows and columns, not a frame's."
         )
     sheet = sheet_from_frame(answers)
-    layout = find_layout(sheet.columns, source=sheet.source, item=item, truth=truth)
+    layout = find_layout(sheet.columns, named, sheet.source)
     if not layout.wide:
         raise InputError(
             f"{sheet.source} has columns {layout.item!r}, {layout.annotator!r} and "
@@ -168,6 +148,22 @@ def sheet_from_frame(frame: Any) -> Sheet:
             f"{type(frame).__name__}."
         )
     return Sheet("the frame", known.columns, lambda name: encode_series(known[name]))
+
+
+def array_from_table(table: LabelTable) -> Codes:
+    """Lay a table's labels out as an array; see `LabelTable.to_wide`."""
+    cell = table.item.astype(np.int64) * table.n_annotators + table.annotator
+    distinct, count = np.unique(cell, return_counts=True)
+    if np.any(count > 1):
+        item, annotator = divmod(int(distinct[count > 1][0]), table.n_annotators)
+        raise InputError(
+            f"{np.sum(count > 1)} (item, annotator) pairs have several labels, the first "
+            f"({str(table.items[item])!r}, {str(table.annotators[annotator])!r}): a wide table "
+            "holds one. Make the table with repeats='first' or repeats='last'."
+        )
+    wide = np.full(table.n_items * table.n_annotators, -1, np.int32)
+    wide[cell] = table.label
+    return wide.reshape(table.n_items, table.n_annotators)
 
 
 def frame_from_table(table: LabelTable) -> Any:

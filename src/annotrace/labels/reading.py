@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.archives import table_from_arrays
-from annotrace.labels.building import Choices
-from annotrace.labels.codes import Repeats
+from annotrace.labels.codes import Choices
 from annotrace.labels.coding import encode_series, encode_values
-from annotrace.labels.columns import find_layout
+from annotrace.labels.columns import Named, find_layout
 from annotrace.labels.delimited import read_delimited
 from annotrace.labels.files import NPY, PARQUET, ZIP, decode_text, load_arrays, read_bytes
 from annotrace.labels.frames import Sheet, table_from_sheet
 from annotrace.labels.table import LabelTable
 
 
-def read_table(
-    path: str | Path,
-    *,
-    item: str | None = None,
-    annotator: str | None = None,
-    label: str | None = None,
-    truth: str | None = None,
-    classes: Sequence[str] | None = None,
-    skip: Iterable[str] = (),
-    repeats: Repeats = "keep",
-) -> LabelTable:
+def read_table(path: str | Path, named: Named, choices: Choices) -> LabelTable:
     """Read a table from a file; see `LabelTable.read`."""
     content, source = read_bytes(path), str(path)
-    named = {"item": item, "annotator": annotator, "label": label, "truth": truth}
-    choices = Choices(None if classes is None else list(map(str, classes)), list(skip), repeats)
+    if choices.classes is not None:
+        choices = replace(choices, classes=[str(name) for name in choices.classes])
     if content.startswith((NPY, ZIP)):
-        return table_from_arrays(load_arrays(io.BytesIO(content), source), named, choices, source)
+        arrays = load_arrays(io.BytesIO(content), source)
+        return table_from_arrays(arrays, named, choices, source)
     sheet = _read_sheet(content, source)
-    layout = find_layout(sheet.columns, source=source, **named)
-    return table_from_sheet(sheet, layout, choices)
+    return table_from_sheet(sheet, find_layout(sheet.columns, named, source), choices)
 
 
 def _read_sheet(content: bytes, source: str) -> Sheet:

@@ -9,17 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annotrace.errors import InputError, first_few
 from annotrace.labels.codes import (
+    Choices,
     Repeats,
     Seed,
-    check_codes,
+    check_columns,
     check_positions,
     check_truth,
+    labels_of,
     sorted_by_item,
     split_positions,
 )
-from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, look_up
+from annotrace.labels.columns import Named
+from annotrace.labels.matching import joined_names, match_rows
+from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with
 
 
 class LabelTable:
@@ -90,17 +93,8 @@ class LabelTable:
         truth: ArrayLike | None = None,
         positional: bool = False,
     ) -> None:
-        columns = [
-            check_codes(item, len(items), "item"),
-            check_codes(annotator, len(annotators), "annotator"),
-            check_codes(label, len(classes), "label"),
-        ]
-        if len({len(column) for column in columns}) > 1:
-            raise InputError(
-                "Expected columns of one length, but got "
-                f"{', '.join(str(len(column)) for column in columns)}."
-            )
-        columns = sorted_by_item(columns)
+        sizes = {"item": len(items), "annotator": len(annotators), "label": len(classes)}
+        columns = sorted_by_item(check_columns([item, annotator, label], sizes))
         counts = np.bincount(columns[0], minlength=len(items))
         values: dict[str, Any] = {
             "item": columns[0],
@@ -242,16 +236,8 @@ class LabelTable:
         """
         from annotrace.labels.frames import table_from_long
 
-        return table_from_long(
-            frame,
-            item=item,
-            annotator=annotator,
-            label=label,
-            truth=truth,
-            classes=classes,
-            skip=skip,
-            repeats=repeats,
-        )
+        named = Named(item, annotator, label, truth)
+        return table_from_long(frame, named, Choices(classes, tuple(skip), repeats))
 
     @classmethod
     def from_wide(
@@ -280,15 +266,8 @@ class LabelTable:
         """
         from annotrace.labels.frames import table_from_wide
 
-        return table_from_wide(
-            answers,
-            items=items,
-            annotators=annotators,
-            item=item,
-            truth=truth,
-            classes=classes,
-            skip=skip,
-        )
+        named, choices = Named(item, truth=truth), Choices(classes, tuple(skip))
+        return table_from_wide(answers, named, choices, items=items, annotators=annotators)
 
     @classmethod
     def read(
@@ -316,16 +295,8 @@ class LabelTable:
         """
         from annotrace.labels.reading import read_table
 
-        return read_table(
-            path,
-            item=item,
-            annotator=annotator,
-            label=label,
-            truth=truth,
-            classes=classes,
-            skip=skip,
-            repeats=repeats,
-        )
+        named = Named(item, annotator, label, truth)
+        return read_table(path, named, Choices(classes, tuple(skip), repeats))
 
     # What it says
 
@@ -362,14 +333,12 @@ class LabelTable:
             Its items are numbered anew from 0; annotators and classes stay as they are.
         """
         chosen = check_positions(which, self.n_items)
-        counts = np.diff(self.offsets)[chosen]
-        start = np.repeat(self.offsets[chosen] - (np.cumsum(counts) - counts), counts)
-        rows = start + np.arange(len(start))
+        row, labels = labels_of(self.offsets, chosen)
         names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
         return self._replace(
-            item=np.repeat(np.arange(len(chosen), dtype=np.int32), counts),
-            annotator=self.annotator[rows],
-            label=self.label[rows],
+            item=row,
+            annotator=self.annotator[labels],
+            label=self.label[labels],
             items=names,
             truth=None if self.truth is None else self.truth[chosen],
         )
@@ -410,31 +379,17 @@ class LabelTable:
         InputError
             If an item has no row, a row no item, or a name stands twice; with both counts.
         """
-        rows = as_names(names)
-        codes = look_up(rows, self.items)
-        without_row = np.setdiff1d(np.arange(self.n_items), codes)
-        without_item = np.flatnonzero(codes < 0)
-        if len(without_row) or len(without_item):
-            raise InputError(_unmatched(self.items[without_row], rows[without_item]))
-        if len(rows) > self.n_items:
-            twice = rows[np.bincount(codes)[codes] > 1]
-            raise InputError(
-                f"{len(np.unique(twice))} items have more than one row of features: "
-                f"{first_few(np.unique(twice))}. Keep one row for each item."
-            )
-        return self.select_items(codes)
+        return self.select_items(match_rows(self.items, as_names(names)))
 
     def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
         """Add items that have no label (those already there stay as they are).
 
         Such items are predicted, not learned from.
         """
-        new = as_names(names)
-        new = new[look_up(new, self.items) < 0]
-        items = np.concatenate([self.items, new.astype(self.items.dtype)])
+        items = joined_names(self.items, as_names(names))
         truth = self.truth
         if truth is not None:
-            truth = np.concatenate([truth, np.full(len(new), -1, np.int32)])
+            truth = np.pad(truth, (0, len(items) - self.n_items), constant_values=-1)
         return self._replace(items=items, truth=truth)
 
     def with_truth(self, truth: ArrayLike) -> LabelTable:
@@ -451,18 +406,9 @@ class LabelTable:
 
     def to_wide(self) -> Codes:
         """Lay the labels out as an array of shape (n_items, n_annotators), -1 where missing."""
-        cell = self.item.astype(np.int64) * self.n_annotators + self.annotator
-        distinct, count = np.unique(cell, return_counts=True)
-        if np.any(count > 1):
-            item, annotator = divmod(int(distinct[count > 1][0]), self.n_annotators)
-            raise InputError(
-                f"{np.sum(count > 1)} (item, annotator) pairs have several labels, the first "
-                f"({str(self.items[item])!r}, {str(self.annotators[annotator])!r}): a wide table "
-                "holds one. Make the table with repeats='first' or repeats='last'."
-            )
-        wide = np.full(self.n_items * self.n_annotators, -1, np.int32)
-        wide[cell] = self.label
-        return wide.reshape(self.n_items, self.n_annotators)
+        from annotrace.labels.frames import array_from_table
+
+        return array_from_table(self)
 
     def to_frame(self) -> Any:
         """Give the labels by name as a polars frame: item, annotator, label, and truth if known."""
@@ -482,23 +428,6 @@ _PARTS = ("item", "annotator", "label", "items", "annotators", "classes", "truth
 
 def _rebuild(parts: dict[str, Any]) -> LabelTable:
     return LabelTable(**parts)
-
-
-def _unmatched(without_row: Names, without_item: Names) -> str:
-    said = []
-    if len(without_row):
-        said.append(
-            f"{len(without_row)} items of the labels have no features ({first_few(without_row)})"
-        )
-    if len(without_item):
-        said.append(
-            f"{len(without_item)} rows of features have no item in the labels "
-            f"({first_few(without_item)})"
-        )
-    return (
-        " and ".join(said) + ". Names must match exactly; drop what has no features, and keep "
-        "unlabelled rows with `table.with_items(names)` (--keep-unlabelled on the command line)."
-    )
 
 
 def _same(left: Any, right: Any) -> bool:

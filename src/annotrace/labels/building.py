@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,7 +86,7 @@ def _check_filled(columns: Columns, role: str) -> None:
         )
 
 
-def _leave_out(columns: Columns, skip: Sequence[str]) -> Columns:
+def _leave_out(columns: Columns, skip: Iterable[str]) -> Columns:
     label = columns.label.without(skip)
     rows = np.flatnonzero(label.codes >= 0)
     return replace(

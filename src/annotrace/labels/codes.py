@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -21,8 +21,17 @@ class Choices:
     """What the caller wants done with the labels; see `LabelTable.from_long`."""
 
     classes: Sequence[Any] | Names | None = None
-    skip: Sequence[str] = ()
+    skip: Iterable[str] = ()
     repeats: Repeats = "keep"
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "skip"):
+            if isinstance(getattr(self, name), str):
+                raise InputError(
+                    f"Expected `{name}` to be a list, but got {getattr(self, name)!r}. "
+                    f"Use {name}=[{getattr(self, name)!r}]."
+                )
+        object.__setattr__(self, "skip", tuple(self.skip))
 
 
 def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
@@ -71,6 +80,11 @@ def sorted_by_item(columns: list[Codes]) -> list[Codes]:
         return columns
     order = np.argsort(item, kind="stable")
     return [column[order] for column in columns]
+
+
+def offsets_of(item: Codes, n_items: int) -> NDArray[np.int64]:
+    """Tell where the labels of each item begin in columns sorted by item, shape (n_items + 1,)."""
+    return np.append(0, np.cumsum(np.bincount(item, minlength=n_items))).astype(np.int64)
 
 
 def labels_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ class Coded(NamedTuple):
         """Keep some rows, and every name."""
         return Coded(self.codes[rows], self.names)
 
-    def without(self, names: Sequence[str]) -> Coded:
+    def without(self, names: Iterable[str]) -> Coded:
         """Make the cells that hold one of some names empty."""
         kept = ~np.isin(as_text(self.names), list(names))
         renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from annotrace.labels.codes import (
     check_positions,
     check_truth,
     labels_of,
+    offsets_of,
     sorted_by_item,
     split_positions,
 )
@@ -25,6 +28,7 @@ from annotrace.labels.matching import joined_names, match_rows
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with
 
 
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class LabelTable:
     """Labels as three columns of int32 codes and three vocabularies; immutable.
 
@@ -59,18 +63,6 @@ class LabelTable:
     array([2, 1])
     """
 
-    __slots__ = (
-        "annotator",
-        "annotators",
-        "classes",
-        "item",
-        "items",
-        "label",
-        "offsets",
-        "positional",
-        "truth",
-    )
-
     item: Codes
     annotator: Codes
     label: Codes
@@ -95,12 +87,11 @@ class LabelTable:
     ) -> None:
         sizes = {"item": len(items), "annotator": len(annotators), "label": len(classes)}
         columns = sorted_by_item(check_columns([item, annotator, label], sizes))
-        counts = np.bincount(columns[0], minlength=len(items))
         values: dict[str, Any] = {
             "item": columns[0],
             "annotator": columns[1],
             "label": columns[2],
-            "offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            "offsets": offsets_of(columns[0], len(items)),
             "items": items,
             "annotators": annotators,
             "classes": classes,
@@ -113,11 +104,8 @@ class LabelTable:
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"A LabelTable cannot be changed: `{name}` is fixed; make a new one.")
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._parts(),)
+        return partial(LabelTable, **self._parts()), ()
 
     def _parts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
@@ -137,9 +125,7 @@ class LabelTable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelTable):
             return NotImplemented
-        return all(_same(getattr(self, name), getattr(other, name)) for name in _PARTS)
-
-    __hash__ = None  # type: ignore[assignment]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _PARTS)
 
     @property
     def n_items(self) -> int:
@@ -167,8 +153,6 @@ class LabelTable:
         arrays = (getattr(self, name) for name in self.__slots__)
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
-    # How a table is made
-
     @classmethod
     def from_codes(
         cls,
@@ -191,21 +175,16 @@ class LabelTable:
         truth : array-like of int, shape (n_items,), optional
             The class of each item, -1 where it is unknown.
         """
-        sizes = [
-            given if given is not None else int(np.max(codes, initial=-1)) + 1
-            for given, codes in ((n_items, item), (n_annotators, annotator), (n_classes, label))
-        ]
-        items, annotators, classes = (np.arange(size, dtype=np.int32) for size in sizes)
-        return cls(
-            item,
-            annotator,
-            label,
-            items=items,
-            annotators=annotators,
-            classes=classes,
-            truth=truth,
-            positional=True,
-        )
+        sizes = {
+            "items": (n_items, item),
+            "annotators": (n_annotators, annotator),
+            "classes": (n_classes, label),
+        }
+        names = {
+            name: np.arange(np.max(codes, initial=-1) + 1 if size is None else size, dtype=np.int32)
+            for name, (size, codes) in sizes.items()
+        }
+        return cls(item, annotator, label, **names, truth=truth, positional=True)
 
     @classmethod
     def from_long(
@@ -237,7 +216,7 @@ class LabelTable:
         from annotrace.labels.frames import table_from_long
 
         named = Named(item, annotator, label, truth)
-        return table_from_long(frame, named, Choices(classes, tuple(skip), repeats))
+        return table_from_long(frame, named, Choices(classes, skip, repeats))
 
     @classmethod
     def from_wide(
@@ -266,7 +245,7 @@ class LabelTable:
         """
         from annotrace.labels.frames import table_from_wide
 
-        named, choices = Named(item, truth=truth), Choices(classes, tuple(skip))
+        named, choices = Named(item, truth=truth), Choices(classes, skip)
         return table_from_wide(answers, named, choices, items=items, annotators=annotators)
 
     @classmethod
@@ -284,8 +263,9 @@ class LabelTable:
     ) -> LabelTable:
         """Read a table from a file; the format is told by its content.
 
-        Long csv, tsv, jsonl and parquet, wide csv, npy and npz, each with .gz or without. Every
-        name and label is text, just as it stands in the file.
+        Long csv, tsv, jsonl and parquet, wide csv, npy and npz, with .gz or without. Every name
+        and label is text, just as it stands in the file. An npz holds three columns named by role
+        or one array as in `from_wide`, with `items`, `annotators`, `classes`, `truth` if known.
 
         Parameters
         ----------
@@ -296,9 +276,7 @@ class LabelTable:
         from annotrace.labels.reading import read_table
 
         named = Named(item, annotator, label, truth)
-        return read_table(path, named, Choices(classes, tuple(skip), repeats))
-
-    # What it says
+        return read_table(path, named, Choices(classes, skip, repeats))
 
     def labels_per_item(self) -> NDArray[np.int64]:
         """Count the labels of each item, shape (n_items,)."""
@@ -317,8 +295,6 @@ class LabelTable:
         cell = self.item.astype(np.int64) * self.n_classes + self.label
         votes = np.bincount(cell, minlength=self.n_items * self.n_classes)
         return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
-
-    # Parts of it
 
     def select_items(self, which: ArrayLike) -> LabelTable:
         """Keep some items, in the order given, with their labels.
@@ -402,8 +378,6 @@ class LabelTable:
         codes = encode_with(as_names(truth), self.classes, "true labels are")
         return self._replace(truth=codes)
 
-    # How it goes out
-
     def to_wide(self) -> Codes:
         """Lay the labels out as an array of shape (n_items, n_annotators), -1 where missing."""
         from annotrace.labels.frames import array_from_table
@@ -424,13 +398,3 @@ class LabelTable:
 
 
 _PARTS = ("item", "annotator", "label", "items", "annotators", "classes", "truth", "positional")
-
-
-def _rebuild(parts: dict[str, Any]) -> LabelTable:
-    return LabelTable(**parts)
-
-
-def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return left.shape == right.shape and bool(np.all(left == right))
-    return type(left) is type(right) and bool(left == right)

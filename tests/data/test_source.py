@@ -80,3 +80,9 @@ def test_features_that_cannot_be_used(X, items, message):
         as_source(X, items)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_frame_of_numbers_alone_is_positional():
+    source = as_source(pd.DataFrame([[1, 2], [3, 4]]))
+    assert source.items is None
+    assert source.X.tolist() == [[1, 2], [3, 4]]

@@ -20,6 +20,11 @@ def test_skipped_answers_leave_their_item_and_annotator():
     assert table.labels_per_item().tolist() == [2, 0, 1]
 
 
+def test_empty_answers_can_be_skipped():
+    table = LabelTable.from_long(LONG | {"label": ["x", "", None, "y"]}, skip=[""])
+    assert table.labels_per_item().tolist() == [1, 0, 1]
+
+
 def test_given_classes_fix_the_order_and_may_be_unreported():
     table = LabelTable.from_long(LONG, classes=["z", "y", "x", "unsure"])
     assert table.classes.tolist() == ["z", "y", "x", "unsure"]

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -76,6 +78,28 @@ def test_a_wide_frame_is_not_long_and_the_other_way_round():
         LabelTable.from_long({"item": ["a"], "kim": [1], "lee": [0]})
     with pytest.raises(InputError, match="Use from_long"):
         LabelTable.from_wide(LONG)
+
+
+@pytest.mark.parametrize("dtype", ["string", "Int64", "boolean", "Float64", "category", "object"])
+def test_missing_values_of_every_pandas_type(dtype):
+    values = [True, False, None] if dtype == "boolean" else [1, 0, None]
+    frame = pd.DataFrame({"item": ["a", "b", "c"], "kim": pd.array(values, dtype=dtype)})
+    table = LabelTable.from_wide(frame)
+    assert table.to_wide().tolist() == [[1], [0], [-1]]
+
+
+def test_columns_named_by_numbers():
+    frame = pd.DataFrame([[0, 1], [1, 0]]).assign(item=["a", "b"])
+    table = LabelTable.from_wide(frame)
+    assert table.annotators.tolist() == ["0", "1"]
+    assert table.to_wide().tolist() == [[0, 1], [1, 0]]
+
+
+def test_dicts_and_arrays_need_no_frame_library(monkeypatch):
+    for name in ("polars", "narwhals", "pandas", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert LabelTable.from_long(LONG).n_labels == 4
+    assert LabelTable.from_wide([[0, 1], [1, -1]]).n_labels == 3
 
 
 def test_something_that_is_no_frame():

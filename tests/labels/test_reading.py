@@ -1,5 +1,6 @@
 import gzip
 import io
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -96,6 +97,11 @@ def test_quoted_cells_with_separators_and_line_breaks(read):
     assert rows(table) == [("a, b", "kim", "x"), ("c\nd", "kim", 'say "y"')]
 
 
+def test_a_comma_in_a_quoted_header_is_no_separator(read):
+    table = read('"left, right";item;kim\nx;a;y\ny;b;x\n')
+    assert table.annotators.tolist() == ["left, right", "kim"]
+
+
 def test_wide_csv(read):
     table = read("image,kim,lee,truth\na,x,,x\nb,,,y\nc,y,x,\n")
     assert rows(table) == [("a", "kim", "x"), ("c", "kim", "y"), ("c", "lee", "x")]
@@ -149,6 +155,10 @@ def test_npz_by_the_only_integers_of_two_dimensions_or_by_name(read):
     assert read(npz(R=one, X=np.zeros((1, 5)))).n_annotators == 2
     assert read(npz(R=one, S=two), label="S").n_annotators == 3
 
+
+SPREADSHEET = io.BytesIO()
+with zipfile.ZipFile(SPREADSHEET, "w") as archive:
+    archive.writestr("xl/workbook.xml", "<workbook/>")
 
 OBJECTS = io.BytesIO()
 np.save(OBJECTS, np.array([[None, 1]], dtype=object), allow_pickle=True)
@@ -217,12 +227,19 @@ BAD_FILES = {
         {},
         "'truth' has 2 entries for 1 items",
     ),
+    "npz with a truth that is no class": (
+        npz(A=np.array([[0, 2], [0, 2]]), truth=np.array([0, 1])),
+        {},
+        "truth index 1: the truth '1' is not a class",
+    ),
     "npz columns of unequal length": (
         npz(item=np.arange(3), worker=np.arange(3), label=np.arange(2)),
         {},
         "arrays of one length are needed",
     ),
     "npy of one dimension": (npz(labels=np.arange(3)), {}, "cannot tell which array"),
+    "spreadsheet": (SPREADSHEET.getvalue(), {}, "no npz file. Save a spreadsheet as csv"),
+    "prose": ("Dear all,\nplease find\n", {}, "row 2: 1 fields where the header has 2"),
     "repeats": (CSV + "c,kim,NA\n", {"repeats": "error"}, "labels.csv, row 6"),
 }
 

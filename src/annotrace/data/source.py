@@ -108,10 +108,10 @@ def source_from_frame(
     features = list(known.columns)
     if items is None and (name := find_column(features, "item", source)) is not None:
         features.remove(name)
-        items = _item_names(known[name], source)
+        items = _item_names(known.get_column(name), source)
     if not features:
         raise InputError(f"{source} has no columns of features; it has {known.columns}.")
-    blocks = [_as_numbers(known[name], source) for name in features]
+    blocks = [_as_numbers(known.get_column(name), source) for name in features]
     if len(blocks) == 1:
         X = blocks[0] if blocks[0].ndim > 1 else blocks[0][:, None]
         return ArraySource(X, items, source=source)

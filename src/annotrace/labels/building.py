@@ -44,7 +44,8 @@ def build_table(
 ) -> LabelTable:
     """Check the labels and number the classes, and make the table."""
     for role in ("item", "annotator", "label"):
-        _check_filled(columns, role)
+        if role != "label" or "" not in choices.skip:
+            _check_filled(columns, role)
     if choices.skip:
         columns = _leave_out(columns, choices.skip)
     if len(columns.label.codes) == 0:
@@ -81,8 +82,8 @@ def _check_filled(columns: Columns, role: str) -> None:
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
         raise InputError(
-            f"{columns.where(row, role)} is empty. Every row needs an item, an annotator "
-            "and a label; fill it in or delete the row."
+            f"{columns.where(row, role)} is empty. Every row needs an item, an annotator and a "
+            "label: fill it in or delete the row (skip=[''] leaves out rows without a label)."
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -21,7 +21,7 @@ class Choices:
     """What the caller wants done with the labels; see `LabelTable.from_long`."""
 
     classes: Sequence[Any] | Names | None = None
-    skip: Iterable[str] = ()
+    skip: Collection[str] = ()
     repeats: Repeats = "keep"
 
     def __post_init__(self) -> None:
@@ -31,7 +31,6 @@ class Choices:
                     f"Expected `{name}` to be a list, but got {getattr(self, name)!r}. "
                     f"Use {name}=[{getattr(self, name)!r}]."
                 )
-        object.__setattr__(self, "skip", tuple(self.skip))
 
 
 def check_codes(values: ArrayLike, size: int, what: str) -> Codes:

@@ -75,9 +75,8 @@ def encode_values(values: Any) -> Coded:
         filled = _filled(values)
         return _scatter(filled, as_names(values[filled]))
     listed = [_lists_as_text(value) for value in values]
-    filled = np.array([value is not None and value == value and value != "" for value in listed])
-    present = [value for value, kept in zip(listed, filled.tolist(), strict=True) if kept]
-    return _scatter(filled.astype(bool), as_names(present))
+    filled = np.array([_is_filled(value) for value in listed], dtype=bool)
+    return _scatter(filled, as_names([value for value in listed if _is_filled(value)]))
 
 
 def encode_series(series: Any) -> Coded:
@@ -118,6 +117,14 @@ def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
     if array.dtype.kind in "US" or array.dtype == TEXT:
         return np.asarray(array != (b"" if array.dtype.kind == "S" else ""), dtype=bool)
     return np.ones(len(array), bool)
+
+
+def _is_filled(value: Any) -> bool:
+    if value is None or isinstance(value, str):
+        return bool(value)
+    # NaN does not equal itself, and pandas' NA equals nothing, not even in a yes or no.
+    same = value == value
+    return isinstance(same, bool | np.bool_) and bool(same)
 
 
 def _lists_as_text(value: Any) -> Any:

@@ -196,5 +196,5 @@ def _not_found(columns: Sequence[Any], roles: list[str], source: str) -> str:
 
 
 def _listed(columns: Sequence[Any], limit: int = 20) -> str:
-    shown = ", ".join(repr(name) for name in columns[:limit])
+    shown = ", ".join(repr(name)[:60] for name in columns[:limit])
     return f"it has {shown}{', ...' if len(columns) > limit else ''}"

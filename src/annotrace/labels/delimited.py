@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ def read_delimited(content: bytes, source: str) -> TextTable:
 
 def _find_separator(text: str) -> str:
     line = text.lstrip("\r\n").split("\n", 1)[0]
-    return max(",\t;", key=line.count)
+    return max(",\t;", key=re.sub('"[^"]*"', "", line).count)
 
 
 def _read_fast(content: bytes, header: list[str], separator: str) -> Any:

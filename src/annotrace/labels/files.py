@@ -68,7 +68,14 @@ def load_arrays(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
         if isinstance(loaded, np.ndarray):
             return {"": loaded}
         with loaded:
+            if not all(f"{name}.npy" in loaded.zip.namelist() for name in loaded.files):
+                raise InputError(
+                    f"{source} is a zip archive but no npz file. Save a spreadsheet as csv, and "
+                    "unpack an archive."
+                )
             return {name: loaded[name] for name in loaded.files}
+    except InputError:
+        raise
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         if "allow_pickle" in str(error):
             raise InputError(

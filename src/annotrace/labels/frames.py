@@ -128,7 +128,10 @@ def table_from_cells(
         cells,
         Coded(rows, rows if items is None else items),
         annotators,
-        lambda row, role, column: f"{source}, row index {row}, column index {column}",
+        lambda row, role, column: (
+            f"{source}, {'truth' if role == 'truth' else 'row'} index {row}"
+            + ("" if role == "truth" else f", column index {column}")
+        ),
         truth,
     )
     return build_table(columns, choices, source, positional=items is None)
@@ -147,7 +150,7 @@ def sheet_from_frame(frame: Any) -> Sheet:
             "Expected a pandas, polars or pyarrow frame or a dict of columns, but got "
             f"{type(frame).__name__}."
         )
-    return Sheet("the frame", known.columns, lambda name: encode_series(known[name]))
+    return Sheet("the frame", known.columns, lambda name: encode_series(known.get_column(name)))
 
 
 def array_from_table(table: LabelTable) -> Codes:

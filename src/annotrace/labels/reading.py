@@ -65,7 +65,9 @@ def _sheet_of_parquet(content: bytes, source: str) -> Sheet:
     if len(frame) == 0:
         raise InputError(f"{source} has no rows.")
     known = nw.from_native(frame, eager_only=True)
-    return Sheet(source, frame.columns, lambda name: encode_series(known[name]).as_text())
+    return Sheet(
+        source, frame.columns, lambda name: encode_series(known.get_column(name)).as_text()
+    )
 
 
 def _sheet_of_json_lines(content: bytes, source: str) -> Sheet:

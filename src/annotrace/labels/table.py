@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -196,7 +196,7 @@ class LabelTable:
         label: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Make a table of rows (item, annotator, label).
@@ -208,8 +208,8 @@ class LabelTable:
             Column names; found by the names people use (task, worker, answer, ...) unless given.
         classes : sequence, optional
             The classes in the order wanted; any other label is then an error.
-        skip : iterable of str
-            Answers that mean nothing ("unsure"): their rows are left out.
+        skip : collection of str
+            Answers that mean nothing ("unsure", "" if empty): their rows are left out.
         repeats : {"keep", "first", "last", "error"}
             What to do where an annotator labelled an item more than once.
         """
@@ -228,7 +228,7 @@ class LabelTable:
         item: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
     ) -> LabelTable:
         """Make a table of a row an item and a column an annotator.
 
@@ -258,7 +258,7 @@ class LabelTable:
         label: str | None = None,
         truth: str | None = None,
         classes: Sequence[str] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Read a table from a file; the format is told by its content.

@@ -52,8 +52,8 @@ def read_delimited(content: bytes, source: str) -> TextTable:
 
 
 def _find_separator(text: str) -> str:
-    line = text.lstrip("\r\n").split("\n", 1)[0]
-    return max(",\t;", key=re.sub('"[^"]*"', "", line).count)
+    line = re.search(r"[^\r\n]+", text)
+    return max(",\t;", key=re.sub('"[^"]*"', "", line[0] if line else "").count)
 
 
 def _read_fast(content: bytes, header: list[str], separator: str) -> Any:

@@ -45,7 +45,8 @@ class LabelTable:
         Codes, sorted by item; the labels of an item keep the order in which they came.
     offsets : ndarray of shape (n_items + 1,), int64
     items, annotators, classes : ndarray
-        The vocabularies: the name of each code. An item or annotator may have no label.
+        The vocabularies: the name of each code. An item or annotator may have no label. Items
+        come as they first appear; annotators (of the long form) and classes are sorted.
     truth : ndarray of shape (n_items,), int32, or None
         The class of each item where it is known, -1 elsewhere: kept aside for evaluation.
     positional : bool
@@ -358,10 +359,7 @@ class LabelTable:
         return self.select_items(match_rows(self.items, as_names(names)))
 
     def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
-        """Add items that have no label (those already there stay as they are).
-
-        Such items are predicted, not learned from.
-        """
+        """Add items without a label, to be predicted and not learned from; those there stay."""
         items = joined_names(self.items, as_names(names))
         truth = self.truth
         if truth is not None:

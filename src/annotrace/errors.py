@@ -22,12 +22,12 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 def first_few(names: object, limit: int = 3) -> str:
-    """Quote the first `limit` of some names, for a message.
+    """Quote the first `limit` of some names, each cut to 60 characters, for a message.
 
     >>> first_few(["a", "b", "c", "d"])
     "'a', 'b', 'c', ..."
     """
     listed = list(names)  # type: ignore[call-overload]
-    return ", ".join(repr(str(name)) for name in listed[:limit]) + (
+    return ", ".join(repr(str(name)[:60]) for name in listed[:limit]) + (
         ", ..." if len(listed) > limit else ""
     )

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError
-from annotrace.labels.vocabulary import Codes
+from annotrace.labels.vocabulary import Codes, Names
 
 Repeats: TypeAlias = Literal["keep", "first", "last", "error"]
 Seed: TypeAlias = int | np.random.Generator | None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the caller wants done with the labels; see `LabelTable.from_long`."""
+
+    classes: Sequence[Any] | Names | None = None
+    skip: Collection[str] = ()
+    repeats: Repeats = "keep"
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "skip"):
+            if isinstance(getattr(self, name), str):
+                raise InputError(
+                    f"Expected `{name}` to be a list, but got {getattr(self, name)!r}. "
+                    f"Use {name}=[{getattr(self, name)!r}]."
+                )
 
 
 def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
@@ -28,6 +47,18 @@ def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
             f"Expected `{what}` codes from 0 to {size - 1}, but label {row} has {array[row]}."
         )
     return array.astype(np.int32)
+
+
+def check_columns(columns: Sequence[ArrayLike], sizes: Mapping[str, int]) -> list[Codes]:
+    """Check columns of codes against the sizes of their vocabularies, in order, by role."""
+    checked = [
+        check_codes(column, size, role)
+        for column, (role, size) in zip(columns, sizes.items(), strict=True)
+    ]
+    lengths = [len(column) for column in checked]
+    if len(set(lengths)) > 1:
+        raise InputError(f"Expected columns of one length, but got {lengths}.")
+    return checked
 
 
 def check_truth(values: ArrayLike, n_items: int, n_classes: int) -> Codes:
@@ -48,6 +79,35 @@ def sorted_by_item(columns: list[Codes]) -> list[Codes]:
         return columns
     order = np.argsort(item, kind="stable")
     return [column[order] for column in columns]
+
+
+def offsets_of(item: Codes, n_items: int) -> NDArray[np.int64]:
+    """Tell where the labels of each item begin in columns sorted by item, shape (n_items + 1,)."""
+    return np.append(0, np.cumsum(np.bincount(item, minlength=n_items))).astype(np.int64)
+
+
+def labels_of(
+    offsets: NDArray[np.int64], items: NDArray[np.int64]
+) -> tuple[Codes, NDArray[np.int64]]:
+    """Find the labels of some items in columns sorted by item, without a search.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_items + 1,)
+        The labels of item k are those from ``offsets[k]`` to ``offsets[k + 1]``.
+    items : ndarray of shape (k,)
+
+    Returns
+    -------
+    row : ndarray of shape (n,), int32
+        Which of `items` each label belongs to, as a position in it.
+    labels : ndarray of shape (n,), int64
+        The positions of the labels in the columns.
+    """
+    counts = offsets[items + 1] - offsets[items]
+    row = np.repeat(np.arange(len(items), dtype=np.int32), counts)
+    start = np.repeat(offsets[items] - (np.cumsum(counts) - counts), counts)
+    return row, start + np.arange(len(start))
 
 
 def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:
@@ -75,9 +135,16 @@ def split_positions(
 
 
 def drop_repeats(
-    item: Codes, annotator: Codes, repeats: Repeats, n_annotators: int
+    item: Codes,
+    annotator: Codes,
+    repeats: Repeats,
+    n_annotators: int,
+    where: Callable[[int], str] = "label {}".format,
 ) -> NDArray[np.int64]:
-    """Tell which rows stay when an annotator labelled an item more than once, in order."""
+    """Tell which rows stay when an annotator labelled an item more than once, in order.
+
+    `where` names a row for the message of repeats="error".
+    """
     if repeats == "keep":
         return np.arange(len(item))
     if repeats not in ("first", "last", "error"):
@@ -92,7 +159,7 @@ def drop_repeats(
     if repeats == "error" and len(first) < len(pair):
         row = int(np.setdiff1d(np.arange(len(pair)), first)[0])
         raise InputError(
-            f"{len(pair) - len(first)} labels repeat an (item, annotator) pair, first label {row}. "
-            "Use repeats='keep', 'first' or 'last'."
+            f"{len(pair) - len(first)} labels repeat an (item, annotator) pair, the first at "
+            f"{where(row)}. Use repeats='keep', 'first' or 'last'."
         )
     return np.sort(first)

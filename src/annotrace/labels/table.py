@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annotrace.errors import InputError, first_few
 from annotrace.labels.codes import (
+    Choices,
     Repeats,
     Seed,
-    check_codes,
+    check_columns,
     check_positions,
     check_truth,
+    labels_of,
+    offsets_of,
     sorted_by_item,
     split_positions,
 )
-from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, look_up
+from annotrace.labels.columns import Named
+from annotrace.labels.matching import joined_names, match_rows
+from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with
 
 
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class LabelTable:
     """Labels as three columns of int32 codes and three vocabularies; immutable.
 
@@ -38,7 +45,8 @@ class LabelTable:
         Codes, sorted by item; the labels of an item keep the order in which they came.
     offsets : ndarray of shape (n_items + 1,), int64
     items, annotators, classes : ndarray
-        The vocabularies: the name of each code. An item or annotator may have no label.
+        The vocabularies: the name of each code. An item or annotator may have no label. Items
+        come as they first appear; annotators (of the long form) and classes are sorted.
     truth : ndarray of shape (n_items,), int32, or None
         The class of each item where it is known, -1 elsewhere: kept aside for evaluation.
     positional : bool
@@ -55,18 +63,6 @@ class LabelTable:
     >>> table.labels_per_item()
     array([2, 1])
     """
-
-    __slots__ = (
-        "annotator",
-        "annotators",
-        "classes",
-        "item",
-        "items",
-        "label",
-        "offsets",
-        "positional",
-        "truth",
-    )
 
     item: Codes
     annotator: Codes
@@ -90,23 +86,13 @@ class LabelTable:
         truth: ArrayLike | None = None,
         positional: bool = False,
     ) -> None:
-        columns = [
-            check_codes(item, len(items), "item"),
-            check_codes(annotator, len(annotators), "annotator"),
-            check_codes(label, len(classes), "label"),
-        ]
-        if len({len(column) for column in columns}) > 1:
-            raise InputError(
-                "Expected columns of one length, but got "
-                f"{', '.join(str(len(column)) for column in columns)}."
-            )
-        columns = sorted_by_item(columns)
-        counts = np.bincount(columns[0], minlength=len(items))
+        sizes = {"item": len(items), "annotator": len(annotators), "label": len(classes)}
+        columns = sorted_by_item(check_columns([item, annotator, label], sizes))
         values: dict[str, Any] = {
             "item": columns[0],
             "annotator": columns[1],
             "label": columns[2],
-            "offsets": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            "offsets": offsets_of(columns[0], len(items)),
             "items": items,
             "annotators": annotators,
             "classes": classes,
@@ -119,11 +105,8 @@ class LabelTable:
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"A LabelTable cannot be changed: `{name}` is fixed; make a new one.")
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._parts(),)
+        return partial(LabelTable, **self._parts()), ()
 
     def _parts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
@@ -143,9 +126,7 @@ class LabelTable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelTable):
             return NotImplemented
-        return all(_same(getattr(self, name), getattr(other, name)) for name in _PARTS)
-
-    __hash__ = None  # type: ignore[assignment]
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _PARTS)
 
     @property
     def n_items(self) -> int:
@@ -173,8 +154,6 @@ class LabelTable:
         arrays = (getattr(self, name) for name in self.__slots__)
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
-    # How a table is made
-
     @classmethod
     def from_codes(
         cls,
@@ -197,21 +176,16 @@ class LabelTable:
         truth : array-like of int, shape (n_items,), optional
             The class of each item, -1 where it is unknown.
         """
-        sizes = [
-            given if given is not None else int(np.max(codes, initial=-1)) + 1
-            for given, codes in ((n_items, item), (n_annotators, annotator), (n_classes, label))
-        ]
-        items, annotators, classes = (np.arange(size, dtype=np.int32) for size in sizes)
-        return cls(
-            item,
-            annotator,
-            label,
-            items=items,
-            annotators=annotators,
-            classes=classes,
-            truth=truth,
-            positional=True,
-        )
+        sizes = {
+            "items": (n_items, item),
+            "annotators": (n_annotators, annotator),
+            "classes": (n_classes, label),
+        }
+        names = {
+            name: np.arange(np.max(codes, initial=-1) + 1 if size is None else size, dtype=np.int32)
+            for name, (size, codes) in sizes.items()
+        }
+        return cls(item, annotator, label, **names, truth=truth, positional=True)
 
     @classmethod
     def from_long(
@@ -223,7 +197,7 @@ class LabelTable:
         label: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Make a table of rows (item, annotator, label).
@@ -235,23 +209,15 @@ class LabelTable:
             Column names; found by the names people use (task, worker, answer, ...) unless given.
         classes : sequence, optional
             The classes in the order wanted; any other label is then an error.
-        skip : iterable of str
-            Answers that mean nothing ("unsure"): their rows are left out.
+        skip : collection of str
+            Answers that mean nothing ("unsure", "" if empty): their rows are left out.
         repeats : {"keep", "first", "last", "error"}
             What to do where an annotator labelled an item more than once.
         """
         from annotrace.labels.frames import table_from_long
 
-        return table_from_long(
-            frame,
-            item=item,
-            annotator=annotator,
-            label=label,
-            truth=truth,
-            classes=classes,
-            skip=skip,
-            repeats=repeats,
-        )
+        named = Named(item, annotator, label, truth)
+        return table_from_long(frame, named, Choices(classes, skip, repeats))
 
     @classmethod
     def from_wide(
@@ -263,7 +229,7 @@ class LabelTable:
         item: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
     ) -> LabelTable:
         """Make a table of a row an item and a column an annotator.
 
@@ -280,15 +246,8 @@ class LabelTable:
         """
         from annotrace.labels.frames import table_from_wide
 
-        return table_from_wide(
-            answers,
-            items=items,
-            annotators=annotators,
-            item=item,
-            truth=truth,
-            classes=classes,
-            skip=skip,
-        )
+        named, choices = Named(item, truth=truth), Choices(classes, skip)
+        return table_from_wide(answers, named, choices, items=items, annotators=annotators)
 
     @classmethod
     def read(
@@ -300,13 +259,14 @@ class LabelTable:
         label: str | None = None,
         truth: str | None = None,
         classes: Sequence[str] | None = None,
-        skip: Iterable[str] = (),
+        skip: Collection[str] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Read a table from a file; the format is told by its content.
 
-        Long csv, tsv, jsonl and parquet, wide csv, npy and npz, each with .gz or without. Every
-        name and label is text, just as it stands in the file.
+        Long csv, tsv, jsonl and parquet, wide csv, npy and npz, with .gz or without. Every name
+        and label is text, just as it stands in the file. An npz holds three columns named by role
+        or one array as in `from_wide`, with `items`, `annotators`, `classes`, `truth` if known.
 
         Parameters
         ----------
@@ -316,18 +276,8 @@ class LabelTable:
         """
         from annotrace.labels.reading import read_table
 
-        return read_table(
-            path,
-            item=item,
-            annotator=annotator,
-            label=label,
-            truth=truth,
-            classes=classes,
-            skip=skip,
-            repeats=repeats,
-        )
-
-    # What it says
+        named = Named(item, annotator, label, truth)
+        return read_table(path, named, Choices(classes, skip, repeats))
 
     def labels_per_item(self) -> NDArray[np.int64]:
         """Count the labels of each item, shape (n_items,)."""
@@ -347,8 +297,6 @@ class LabelTable:
         votes = np.bincount(cell, minlength=self.n_items * self.n_classes)
         return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
 
-    # Parts of it
-
     def select_items(self, which: ArrayLike) -> LabelTable:
         """Keep some items, in the order given, with their labels.
 
@@ -362,14 +310,12 @@ class LabelTable:
             Its items are numbered anew from 0; annotators and classes stay as they are.
         """
         chosen = check_positions(which, self.n_items)
-        counts = np.diff(self.offsets)[chosen]
-        start = np.repeat(self.offsets[chosen] - (np.cumsum(counts) - counts), counts)
-        rows = start + np.arange(len(start))
+        row, labels = labels_of(self.offsets, chosen)
         names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
         return self._replace(
-            item=np.repeat(np.arange(len(chosen), dtype=np.int32), counts),
-            annotator=self.annotator[rows],
-            label=self.label[rows],
+            item=row,
+            annotator=self.annotator[labels],
+            label=self.label[labels],
             items=names,
             truth=None if self.truth is None else self.truth[chosen],
         )
@@ -410,31 +356,14 @@ class LabelTable:
         InputError
             If an item has no row, a row no item, or a name stands twice; with both counts.
         """
-        rows = as_names(names)
-        codes = look_up(rows, self.items)
-        without_row = np.setdiff1d(np.arange(self.n_items), codes)
-        without_item = np.flatnonzero(codes < 0)
-        if len(without_row) or len(without_item):
-            raise InputError(_unmatched(self.items[without_row], rows[without_item]))
-        if len(rows) > self.n_items:
-            twice = rows[np.bincount(codes)[codes] > 1]
-            raise InputError(
-                f"{len(np.unique(twice))} items have more than one row of features: "
-                f"{first_few(np.unique(twice))}. Keep one row for each item."
-            )
-        return self.select_items(codes)
+        return self.select_items(match_rows(self.items, as_names(names)))
 
     def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
-        """Add items that have no label (those already there stay as they are).
-
-        Such items are predicted, not learned from.
-        """
-        new = as_names(names)
-        new = new[look_up(new, self.items) < 0]
-        items = np.concatenate([self.items, new.astype(self.items.dtype)])
+        """Add items without a label, to be predicted and not learned from; those there stay."""
+        items = joined_names(self.items, as_names(names))
         truth = self.truth
         if truth is not None:
-            truth = np.concatenate([truth, np.full(len(new), -1, np.int32)])
+            truth = np.pad(truth, (0, len(items) - self.n_items), constant_values=-1)
         return self._replace(items=items, truth=truth)
 
     def with_truth(self, truth: ArrayLike) -> LabelTable:
@@ -447,22 +376,11 @@ class LabelTable:
         codes = encode_with(as_names(truth), self.classes, "true labels are")
         return self._replace(truth=codes)
 
-    # How it goes out
-
     def to_wide(self) -> Codes:
         """Lay the labels out as an array of shape (n_items, n_annotators), -1 where missing."""
-        cell = self.item.astype(np.int64) * self.n_annotators + self.annotator
-        distinct, count = np.unique(cell, return_counts=True)
-        if np.any(count > 1):
-            item, annotator = divmod(int(distinct[count > 1][0]), self.n_annotators)
-            raise InputError(
-                f"{np.sum(count > 1)} (item, annotator) pairs have several labels, the first "
-                f"({str(self.items[item])!r}, {str(self.annotators[annotator])!r}): a wide table "
-                "holds one. Make the table with repeats='first' or repeats='last'."
-            )
-        wide = np.full(self.n_items * self.n_annotators, -1, np.int32)
-        wide[cell] = self.label
-        return wide.reshape(self.n_items, self.n_annotators)
+        from annotrace.labels.frames import array_from_table
+
+        return array_from_table(self)
 
     def to_frame(self) -> Any:
         """Give the labels by name as a polars frame: item, annotator, label, and truth if known."""
@@ -478,30 +396,3 @@ class LabelTable:
 
 
 _PARTS = ("item", "annotator", "label", "items", "annotators", "classes", "truth", "positional")
-
-
-def _rebuild(parts: dict[str, Any]) -> LabelTable:
-    return LabelTable(**parts)
-
-
-def _unmatched(without_row: Names, without_item: Names) -> str:
-    said = []
-    if len(without_row):
-        said.append(
-            f"{len(without_row)} items of the labels have no features ({first_few(without_row)})"
-        )
-    if len(without_item):
-        said.append(
-            f"{len(without_item)} rows of features have no item in the labels "
-            f"({first_few(without_item)})"
-        )
-    return (
-        " and ".join(said) + ". Names must match exactly; drop what has no features, and keep "
-        "unlabelled rows with `table.with_items(names)` (--keep-unlabelled on the command line)."
-    )
-
-
-def _same(left: Any, right: Any) -> bool:
-    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        return left.shape == right.shape and bool(np.all(left == right))
-    return type(left) is type(right) and bool(left == right)

@@ -33,20 +33,47 @@ def as_names(values: ArrayLike | Iterable[Any]) -> Names:
     ndarray of shape (n,)
         Of an integer dtype or of `TEXT`.
     """
-    array = np.asarray(values if isinstance(values, np.ndarray) else list(values))  # type: ignore[arg-type]
+    array = _as_array(values)
     if array.ndim != 1:
         raise InputError(f"Expected names in one dimension, but got an array of {array.shape}.")
-    if array.dtype.kind in "iu":
+    if array.dtype.kind in "iu" or array.dtype == TEXT:
         return array
     if array.dtype.kind == "f" and bool(np.all(np.isfinite(array) & (array == np.floor(array)))):
         return array.astype(np.int64)
-    if array.dtype.kind in "OfbSU" or array.dtype == TEXT:
+    if array.dtype.kind in "OfbSU":
         return np.array([_as_text(value) for value in array.tolist()], dtype=TEXT)
     raise InputError(f"Names must be text or integers, but got values of type {array.dtype}.")
 
 
+def _as_array(values: ArrayLike | Iterable[Any]) -> NDArray[Any]:
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return values
+    listed = list(values)  # type: ignore[arg-type]
+    if all(isinstance(value, str) for value in listed):
+        # numpy would pad every name to the longest.
+        return np.array(listed, dtype=TEXT)
+    if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed):
+        return np.array(listed, dtype=np.int64)
+    return np.asarray(values if isinstance(values, np.ndarray) else listed)
+
+
 def _as_text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def check_names(given: ArrayLike | Iterable[Any], size: int, what: str) -> Names:
+    """Check that there is a name for each of `size` things, and none twice."""
+    names = as_names(given)
+    if len(names) != size:
+        raise InputError(f"Expected {size} names in {what}, one for each, but got {len(names)}.")
+    distinct, count = np.unique(names, return_counts=True)
+    if len(distinct) < size:
+        twice = distinct[count > 1]
+        raise InputError(
+            f"Expected each name once in {what}, but {len(twice)} stand there more than once: "
+            f"{first_few(twice)}."
+        )
+    return names
 
 
 def encode(names: Names) -> tuple[Codes, Names]:
@@ -57,6 +84,12 @@ def encode(names: Names) -> tuple[Codes, Names]:
     codes : ndarray of shape (n,), int32
     vocabulary : ndarray of shape (n_distinct,)
     """
+    if names.dtype == TEXT:
+        # Sorting numpy's text takes several times as long as a dictionary does.
+        numbers: dict[str, int] = {}
+        listed = names.tolist()
+        codes = np.fromiter((numbers.setdefault(name, len(numbers)) for name in listed), np.int32)
+        return codes, np.array(list(numbers), dtype=TEXT)
     distinct, first, inverse = np.unique(names, return_index=True, return_inverse=True)
     by_appearance = np.argsort(first, kind="stable")
     rank = np.empty(len(distinct), np.int32)
@@ -82,8 +115,10 @@ def look_up(names: Names, vocabulary: Names) -> Codes:
     Integers and text are compared as text, so that an item column of numbers in one file
     matches the same column read as text from another.
     """
-    if (names.dtype == TEXT) != (vocabulary.dtype == TEXT):
-        names, vocabulary = _text(names), _text(vocabulary)
+    if names.dtype == TEXT or vocabulary.dtype == TEXT:
+        numbers = {name: code for code, name in enumerate(as_text(vocabulary).tolist())}
+        found = (numbers.get(name, -1) for name in as_text(names).tolist())
+        return np.fromiter(found, np.int32, len(names))
     if len(vocabulary) == 0:
         return np.full(len(names), -1, np.int32)
     order = np.argsort(vocabulary, kind="stable")
@@ -93,12 +128,13 @@ def look_up(names: Names, vocabulary: Names) -> Codes:
     return codes
 
 
-def _text(names: Names) -> Names:
+def as_text(names: Names) -> Names:
+    """Give names as text: integers as their digits, text as it is."""
     return names if names.dtype == TEXT else np.array(list(map(str, names.tolist())), dtype=TEXT)
 
 
-def sorted_classes(names: Names) -> Names:
-    """Order class names: by value where all are numbers ("2" before "10"), else alphabetically."""
+def in_order(names: Names) -> Names:
+    """Sort names, each once: by value where all are numbers ("2" before "10"), else as text."""
     distinct = np.unique(names)
     if distinct.dtype != TEXT:
         return distinct

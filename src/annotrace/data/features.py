@@ -1,0 +1,64 @@
+"""Feature files: npy, npz with X and items, parquet with an item column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from annotrace.data.source import ArraySource, source_from_frame
+from annotrace.errors import InputError
+from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays
+
+
+def read_features(path: str | Path) -> ArraySource:
+    """Read the features of items; the format is told by content.
+
+    Parameters
+    ----------
+    path : str or Path
+        An npy file: one array, rows by position. An npz file: `X`, and `items`, the name of each
+        row (without it rows are positions). A parquet file: an item column, found by its name
+        (item, image, id, ...), and columns of numbers or of lists of numbers.
+
+    Returns
+    -------
+    ArraySource
+        In the dtype of the file.
+    """
+    path = check_file(path)
+    with path.open("rb") as file:
+        start = file.read(8)
+        file.seek(0)
+        if start.startswith((NPY, ZIP)):
+            arrays = load_arrays(file, str(path))
+            return _source_from_arrays(arrays, str(path))
+    if start.startswith(PARQUET):
+        return _read_parquet(path)
+    raise InputError(
+        f"{path} is no npy, npz or parquet file. Save features with "
+        "np.savez(path, X=features, items=names)."
+    )
+
+
+def _source_from_arrays(arrays: dict[str, NDArray[Any]], source: str) -> ArraySource:
+    if set(arrays) == {""}:
+        return ArraySource(arrays[""], source=source)
+    if "X" not in arrays:
+        raise InputError(
+            f"{source} has no array `X`; it has {', '.join(arrays) or 'none'}. Save features with "
+            "np.savez(path, X=features, items=names)."
+        )
+    return ArraySource(arrays["X"], arrays.get("items"), source=source)
+
+
+def _read_parquet(path: Path) -> ArraySource:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).split("\n", 1)[0]
+        raise InputError(f"{path} is a damaged parquet file ({reason}).") from None
+    return source_from_frame(frame, source=str(path))

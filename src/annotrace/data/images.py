@@ -1,0 +1,124 @@
+"""Folders of images, decoded a batch at a time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from annotrace.errors import InputError, first_few
+from annotrace.labels.vocabulary import Names, as_names, as_text, check_names, look_up
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp")
+
+
+class ImageFolder:
+    """The png, jpg and bmp images of a folder and those below it, in the order of their paths.
+
+    Images are decoded when a batch asks for them, turned upright as their EXIF says, and resized
+    (bilinear) to one size, as uint8. Those of 16 bits are scaled to 8.
+
+    Parameters
+    ----------
+    path : str or Path
+    size : (height, width)
+    color : bool
+        Three channels, or one grey.
+
+    Attributes
+    ----------
+    paths : list of Path
+    items : ndarray of shape (n_items,)
+        Path relative to the folder, with "/"; `matching` picks another way to name them.
+    shape : (height, width, 3) or (height, width)
+    """
+
+    def __init__(
+        self, path: str | Path, size: tuple[int, int] = (64, 64), color: bool = True
+    ) -> None:
+        self.path, self.color = Path(path), color
+        if not self.path.is_dir():
+            raise InputError(f"{path}: no such folder.")
+        self.paths = sorted(entry for entry in self.path.rglob("*") if _is_image(entry, self.path))
+        if not self.paths:
+            raise InputError(
+                f"{path} has no images ({', '.join(ENDINGS)}), nor has a folder in it."
+            )
+        self.shape: tuple[int, ...] = (*size, 3) if color else tuple(size)
+        self.items: Names = as_names([self._relative(file) for file in self.paths])
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __repr__(self) -> str:
+        return f"ImageFolder({str(self.path)!r}, {len(self):,} images of shape {self.shape})"
+
+    def load(self, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """Decode some images, shape (n_positions, *shape), uint8."""
+        batch = np.empty((len(positions), *self.shape), np.uint8)
+        for place, position in enumerate(positions):
+            batch[place] = _decode(self.paths[position], self.shape, self.color)
+        return batch
+
+    def matching(self, names: ArrayLike | Iterable[Any]) -> ImageFolder:
+        """Name the images as some labels do: by relative path, file name, or name without ending.
+
+        Parameters
+        ----------
+        names : array-like of shape (n,)
+            Item names of the labels.
+
+        Returns
+        -------
+        ImageFolder
+            The same images, named in the way that matches the most names.
+        """
+        wanted = as_names(names)
+        ways: list[Callable[[Path], str]] = [
+            self._relative,
+            lambda file: file.name,
+            lambda file: file.stem,
+        ]
+        named = [as_names([way(file) for file in self.paths]) for way in ways]
+        matched = [int(np.sum(look_up(wanted, candidates) >= 0)) for candidates in named]
+        if max(matched) == 0:
+            raise InputError(
+                f"None of {len(wanted)} items ({first_few(as_text(wanted))}) is the name of an "
+                f"image in {self.path} ({first_few(self.items)}). Name items by relative path, "
+                "file name, or file name without its ending."
+            )
+        renamed = copy.copy(self)
+        best = named[int(np.argmax(matched))]
+        renamed.items = check_names(best, len(self), f"the images of {self.path}")
+        return renamed
+
+    def _relative(self, file: Path) -> str:
+        return file.relative_to(self.path).as_posix()
+
+
+def _is_image(entry: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in entry.relative_to(folder).parts)
+    return entry.suffix.lower() in ENDINGS and not hidden and entry.is_file()
+
+
+def _decode(path: Path, shape: tuple[int, ...], color: bool) -> NDArray[np.uint8]:
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as stored:
+            image = ImageOps.exif_transpose(stored)
+            if image.mode.startswith("I"):
+                # Pillow would clip 16 bits to 255.
+                image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
+            resized = image.convert("RGB" if color else "L").resize(
+                (shape[1], shape[0]), Image.Resampling.BILINEAR
+            )
+            return np.asarray(resized)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(
+            f"{path}: the image cannot be read ({error}). Replace or remove it."
+        ) from None

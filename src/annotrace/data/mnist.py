@@ -1,0 +1,83 @@
+"""MNIST, and whatever else comes in its idx files (Fashion-MNIST)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.data.labelled import LabelledSet
+from annotrace.errors import InputError
+from annotrace.labels.files import read_bytes
+
+PARTS = {"train": "train", "test": "t10k"}
+IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+PUBLISHED = "https://ossci-datasets.s3.amazonaws.com/mnist/ (first at yann.lecun.com/exdb/mnist)"
+
+
+def load_mnist(folder: str | Path) -> tuple[LabelledSet, LabelledSet]:
+    """Load the training and the test set from the four idx files, gz or not.
+
+    Parameters
+    ----------
+    folder : str or Path
+        With the files in it or in `MNIST/raw` below it.
+
+    Returns
+    -------
+    train, test : LabelledSet
+        X is uint8 of shape (n, 28, 28).
+    """
+    names = [f"{part}-{kind}" for part in PARTS.values() for kind in (IMAGES, LABELS)]
+    found = {name: _find(Path(folder), name) for name in names}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        raise InputError(
+            f"{folder} lacks {', '.join(missing)} (.gz or not). MNIST is four files, "
+            f"{', '.join(names)}; get them from {PUBLISHED} and put them into the folder."
+        )
+    paths = {name: path for name, path in found.items() if path is not None}
+    train, test = (
+        _load_part(paths[f"{part}-{IMAGES}"], paths[f"{part}-{LABELS}"]) for part in PARTS.values()
+    )
+    return train, test
+
+
+def _find(folder: Path, name: str) -> Path | None:
+    for place in (folder, folder / "MNIST" / "raw"):
+        for path in (place / name, place / f"{name}.gz"):
+            if path.is_file():
+                return path
+    return None
+
+
+def _load_part(images: Path, labels: Path) -> LabelledSet:
+    X, y = read_idx(images, 3), read_idx(labels, 1)
+    if len(X) != len(y):
+        raise InputError(f"{images} has {len(X)} images, but {labels} has {len(y)} labels.")
+    if len(y) and y.max() > 9:
+        raise InputError(f"{labels}: label {y.max()} at index {y.argmax()}; expected 0 to 9.")
+    return LabelledSet(X, y.astype(np.int32), np.arange(10))
+
+
+def read_idx(path: Path, ndim: int) -> NDArray[Any]:
+    """Read an idx file of bytes with `ndim` dimensions, gz or not."""
+    content = read_bytes(path)
+    magic = int.from_bytes(content[:4], "big")
+    expected = 0x0800 + ndim
+    if magic != expected:
+        raise InputError(
+            f"{path}: magic number {magic}, expected {expected} (bytes in {ndim} dimensions). "
+            "This is another file, or a damaged one; get it again."
+        )
+    start = 4 + 4 * ndim
+    shape = [int.from_bytes(content[k : k + 4], "big") for k in range(4, start, 4)]
+    if len(content) != start + math.prod(shape):
+        raise InputError(
+            f"{path}: {len(content)} bytes where its header calls for {start + math.prod(shape)}. "
+            "The file is cut short or damaged; get it again."
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()

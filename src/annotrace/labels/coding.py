@@ -1,0 +1,140 @@
+"""Columns of whatever kind as codes and names, with empty cells marked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.errors import InputError
+from annotrace.labels.vocabulary import (
+    TEXT,
+    Codes,
+    Names,
+    as_names,
+    as_text,
+    encode,
+    in_order,
+    look_up,
+)
+
+
+class Coded(NamedTuple):
+    """A column as codes of shape (n,), -1 where a cell is empty, and the names they stand for."""
+
+    codes: Codes
+    names: Names
+
+    def take(self, rows: NDArray[np.int64]) -> Coded:
+        """Keep some rows, and every name."""
+        return Coded(self.codes[rows], self.names)
+
+    def without(self, names: Iterable[str]) -> Coded:
+        """Make the cells that hold one of some names empty."""
+        kept = ~np.isin(as_text(self.names), list(names))
+        renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+        return Coded(renumbered[self.codes], self.names[kept])
+
+    def as_text(self) -> Coded:
+        """Turn the names into text."""
+        return Coded(self.codes, as_text(self.names))
+
+    def in_order(self) -> Coded:
+        """Give numbers to the names in their order instead of as they appear."""
+        names = in_order(self.names)
+        renumbered = np.append(look_up(self.names, names), np.int32(-1))
+        return Coded(renumbered[self.codes], names)
+
+
+def encode_answers(array: NDArray[Any], source: str) -> Coded:
+    """Give numbers to the cells of an array, row by row; as `encode_values`, and -1 is empty.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n_items, n_annotators)
+    """
+    if array.ndim != 2:
+        raise InputError(
+            f"{source} must have a row an item and a column an annotator, but has shape "
+            f"{array.shape}."
+        )
+    flat = array.ravel()
+    if flat.dtype.kind == "i":
+        return _scatter(flat != -1, flat[flat != -1])
+    if flat.dtype.kind == "O":
+        return encode_values([None if _is_minus_one(value) else value for value in flat])
+    return encode_values(flat)
+
+
+def encode_values(values: Any) -> Coded:
+    """Give numbers to the values of a list or array; None, NaN and "" are empty."""
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        filled = _filled(values)
+        return _scatter(filled, as_names(values[filled]))
+    listed = [_lists_as_text(value) for value in values]
+    filled = np.array([_is_filled(value) for value in listed], dtype=bool)
+    return _scatter(filled, as_names([value for value in listed if _is_filled(value)]))
+
+
+def encode_series(series: Any) -> Coded:
+    """Give numbers to the values of a narwhals series; nulls, NaN and "" are empty."""
+    import narwhals as nw
+
+    if series.dtype == nw.String and series.implementation.is_polars():
+        return _encode_polars_text(series.to_native())
+    if series.dtype.is_integer() and not series.is_null().any():
+        return Coded(*encode(series.to_numpy()))
+    if series.dtype.is_temporal() or series.dtype in (nw.Categorical, nw.Enum):
+        series = series.cast(nw.String)
+    return encode_values(series.to_list())
+
+
+def _encode_polars_text(series: Any) -> Coded:
+    """Give numbers to names by the rows of each (a cast to Enum is slower with many names)."""
+    import polars as pl
+
+    rows = pl.DataFrame({"name": series, "row": np.arange(len(series), dtype=np.int32)})
+    filled = rows.filter((pl.col("name") != "").fill_null(False))
+    groups = filled.group_by("name", maintain_order=True).agg("row")
+    codes = np.full(len(series), -1, np.int32)
+    counts = groups["row"].list.len().to_numpy()
+    codes[groups["row"].explode().to_numpy()] = np.repeat(
+        np.arange(len(groups), dtype=np.int32), counts
+    )
+    return Coded(codes, np.array(groups["name"].to_list(), dtype=TEXT))
+
+
+def _is_minus_one(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and value == -1
+
+
+def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
+    if array.dtype.kind == "f":
+        return np.asarray(~np.isnan(array), dtype=bool)
+    if array.dtype.kind in "US" or array.dtype == TEXT:
+        return np.asarray(array != (b"" if array.dtype.kind == "S" else ""), dtype=bool)
+    return np.ones(len(array), bool)
+
+
+def _is_filled(value: Any) -> bool:
+    if value is None or isinstance(value, str):
+        return bool(value)
+    # NaN does not equal itself, and pandas' NA equals nothing, not even in a yes or no.
+    same = value == value
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
+def _lists_as_text(value: Any) -> Any:
+    """Several labels in a cell are refused later, where the row is known."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return json.dumps(list(value), default=str)
+    return value
+
+
+def _scatter(filled: NDArray[np.bool_], names: Names) -> Coded:
+    codes = np.full(len(filled), -1, np.int32)
+    codes[filled], vocabulary = encode(names)
+    return Coded(codes, vocabulary)

@@ -1,0 +1,89 @@
+"""Bytes and arrays from files, with errors that say what is wrong with the file."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.errors import InputError
+
+GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
+
+
+def check_file(path: str | Path) -> Path:
+    """Check that there is a file."""
+    path = Path(path)
+    if not path.exists():
+        raise InputError(f"{path}: no such file.")
+    if not path.is_file():
+        raise InputError(f"{path} is a folder, not a file.")
+    return path
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file whole, unpacking gzip (told by content, not by name)."""
+    path = check_file(path)
+    content = path.read_bytes()
+    if content.startswith(GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise InputError(
+                f"{path}: the gzip file is damaged ({error}). Copy or download it again."
+            ) from None
+    if not content.strip():
+        raise InputError(f"{path} is empty.")
+    return content
+
+
+def decode_text(content: bytes, source: str) -> str:
+    """Decode UTF-8, with or without a byte order mark."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{source} is UTF-16 text. Save it as UTF-8.")
+    if b"\x00" in content:
+        raise InputError(
+            f"{source} is neither text, parquet, npy nor npz: it holds binary data that this "
+            "library does not know."
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{source}, line {line}: byte 0x{content[error.start]:02x} is not UTF-8. Save the file "
+            f"as UTF-8 (from Latin-1: iconv -f LATIN1 -t UTF-8)."
+        ) from None
+
+
+def load_arrays(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
+    """Load an npz file, or an npy file as the one array named "" (never by pickle)."""
+    try:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            if not all(f"{name}.npy" in loaded.zip.namelist() for name in loaded.files):
+                raise InputError(
+                    f"{source} is a zip archive but no npz file. Save a spreadsheet as csv, and "
+                    "unpack an archive."
+                )
+            return {name: loaded[name] for name in loaded.files}
+    except InputError:
+        raise
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        if "allow_pickle" in str(error):
+            raise InputError(
+                f"{source} holds Python objects, which only pickle can load, and pickle can run "
+                "code. Save plain numbers or text: np.save(path, array.astype(str))."
+            ) from None
+        raise InputError(f"{source} is damaged: {_one_line(error)}.") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

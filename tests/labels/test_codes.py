@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.labels.codes import (
+    Choices,
+    check_codes,
+    check_columns,
+    check_positions,
+    check_truth,
+    drop_repeats,
+    labels_of,
+    offsets_of,
+    split_positions,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0.5], "Expected `item` to be integers in one dimension, but got float64"),
+        ([[0]], "of shape (1, 1)"),
+        ([0, 1, 3], "Expected `item` codes from 0 to 2, but label 2 has 3."),
+        ([0, -1], "but label 1 has -1."),
+    ],
+)
+def test_codes_are_integers_in_range(values, message):
+    with pytest.raises(InputError) as caught:
+        check_codes(values, 3, "item")
+    assert message in str(caught.value)
+
+
+def test_columns_have_one_length():
+    with pytest.raises(InputError, match=r"one length, but got \[2, 1\]"):
+        check_columns([[0, 1], [0]], {"item": 2, "annotator": 1})
+
+
+def test_truth_may_be_unknown():
+    assert check_truth([1, -1], 2, 2).tolist() == [1, -1]
+    with pytest.raises(InputError, match="one entry for each of 2 items"):
+        check_truth([1], 2, 2)
+    with pytest.raises(InputError, match="truth"):
+        check_truth([1, 2], 2, 2)
+
+
+def test_labels_of_items_are_found_without_a_search():
+    item = np.array([0, 0, 2, 2, 2, 3], dtype=np.int32)
+    offsets = offsets_of(item, 5)
+    assert offsets.tolist() == [0, 2, 2, 5, 6, 6]
+    row, labels = labels_of(offsets, np.array([2, 1, 0]))
+    assert row.tolist() == [0, 0, 0, 2, 2]
+    assert labels.tolist() == [2, 3, 4, 0, 1]
+
+
+def test_a_mask_or_distinct_positions():
+    assert check_positions([True, False, True], 3).tolist() == [0, 2]
+    assert check_positions([2, 0], 3).tolist() == [2, 0]
+    with pytest.raises(InputError, match=r"a mask of shape \(3,\)"):
+        check_positions([True], 3)
+    with pytest.raises(InputError, match="at most once"):
+        check_positions([1, 1], 3)
+
+
+def test_split_parts_the_positions():
+    rest, part = split_positions(10, 0.3, random_state=0)
+    assert (len(rest), len(part)) == (7, 3)
+    assert sorted([*rest, *part]) == list(range(10))
+    assert split_positions(10, 0.3, random_state=0)[1].tolist() == part.tolist()
+    with pytest.raises(InputError, match=r"in \[0, 1\), but got 1"):
+        split_positions(10, 1)
+
+
+@pytest.mark.parametrize(
+    ("repeats", "expected"),
+    [("keep", [0, 1, 2, 3, 4]), ("first", [0, 1, 3]), ("last", [2, 3, 4])],
+)
+def test_repeats_keep_their_order(repeats, expected):
+    item = np.array([1, 0, 1, 0, 0], dtype=np.int32)
+    annotator = np.array([0, 1, 0, 0, 1], dtype=np.int32)
+    assert drop_repeats(item, annotator, repeats, 2).tolist() == expected
+
+
+def test_repeats_as_an_error_name_the_first():
+    once = np.zeros(1, np.int32)
+    assert drop_repeats(once, once, "error", 1).tolist() == [0]
+    twice = np.zeros(2, np.int32)
+    with pytest.raises(InputError, match=r"1 labels repeat .* the first at label 1\."):
+        drop_repeats(twice, twice, "error", 1)
+
+
+@pytest.mark.parametrize("option", ["skip", "classes"])
+def test_text_in_place_of_a_list_is_an_error(option):
+    with pytest.raises(InputError, match=rf"Use {option}=\['unsure'\]"):
+        Choices(**{option: "unsure"})

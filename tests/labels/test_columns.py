@@ -1,0 +1,69 @@
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.labels.columns import Named, find_column, find_layout
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["item", "annotator", "label"], ("item", "annotator", "label")),
+        (["id", "task", "worker", "answer"], ("task", "worker", "answer")),
+        (["id", "user", "class"], ("id", "user", "class")),
+        (["Image Name", "Rater ID", "Category"], ("Image Name", "Rater ID", "Category")),
+        (["WorkerId", "HITId", "Answer"], ("HITId", "WorkerId", "Answer")),
+        (["annotation_id", "file_name", "coder", "judgement"], ("file_name", "coder", "judgement")),
+        (["label", "class_id", "document_id", "reader"], ("document_id", "reader", "label")),
+    ],
+)
+def test_columns_are_found_by_the_names_people_use(columns, expected):
+    layout = find_layout(columns, Named(), "x")
+    assert (layout.item, layout.annotator, layout.label) == expected
+    assert not layout.wide
+
+
+@pytest.mark.parametrize("name", ["truth", "gold", "Ground Truth", "gt", "true_label"])
+def test_truth_is_found(name):
+    assert find_layout(["item", "worker", "label", name], Named(), "x").truth == name
+
+
+def test_a_given_name_wins():
+    layout = find_layout(["item", "id", "worker", "label"], Named(item="id"), "x")
+    assert layout.item == "id"
+
+
+def test_wide_has_an_item_and_answers():
+    layout = find_layout(["image", "kim", "lee", "gold"], Named(), "x")
+    assert layout.wide
+    assert (layout.item, layout.answers, layout.truth) == ("image", ("kim", "lee"), "gold")
+
+
+@pytest.mark.parametrize("first", ["", "Unnamed: 0"])
+def test_wide_takes_the_index_that_pandas_wrote(first):
+    assert find_layout([first, "kim", "lee"], Named(), "x").item == first
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "message"),
+    [
+        (["a", "b"], {"item": "c"}, "x has no column 'c'; it has 'a', 'b'."),
+        (["item", "label", "n"], {}, "x: found no annotator column; it has 'item', 'label', 'n'."),
+        (["a", "b", "c"], {}, "found no item and no annotator and no label column"),
+        (["item"], {}, "found no annotator and no label column; it has 'item'"),
+        (["item", "worker", "worker", "label"], {}, "columns 2 and 3 are both named 'worker'"),
+        (["task_id", "task_name", "worker", "label"], {}, "both 'task_id' and 'task_name' may be"),
+    ],
+)
+def test_what_cannot_be_told_is_an_error_that_lists_the_columns(columns, given, message):
+    with pytest.raises(InputError, match=r".") as caught:
+        find_layout(columns, Named(**given), "x")
+    assert message in str(caught.value)
+
+
+def test_the_error_names_the_options():
+    with pytest.raises(InputError, match=r"annotator= \(--annotator on the command line\)"):
+        find_layout(["item", "label", "n"], Named(), "x")
+
+
+def test_an_id_of_a_row_is_no_label():
+    assert find_column(["annotation_id", "answer_id"], "label", "x") is None

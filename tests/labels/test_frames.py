@@ -1,0 +1,183 @@
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+
+LONG = {
+    "task": ["b", "a", "b", "c"],
+    "worker": ["kim", "lee", "lee", "kim"],
+    "label": [2, 10, 2, 10],
+}
+
+
+def rows(table):
+    return sorted(
+        zip(
+            table.items[table.item].tolist(),
+            table.annotators[table.annotator].tolist(),
+            table.classes[table.label].tolist(),
+            strict=True,
+        )
+    )
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_long_frames_of_every_kind_give_the_same_table(make):
+    table = LabelTable.from_long(make(LONG))
+    assert rows(table) == sorted(zip(*LONG.values(), strict=True))
+    assert table.items.tolist() == ["b", "a", "c"]
+    assert table.annotators.tolist() == ["kim", "lee"]
+    assert table.classes.tolist() == [2, 10]
+    assert not table.positional
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_null_is_an_error_with_its_row(make):
+    with pytest.raises(InputError, match=r"row index 1, column 'worker' is empty"):
+        LabelTable.from_long(make(LONG | {"worker": ["kim", None, "lee", "kim"]}))
+
+
+def test_categories_and_nullable_integers_of_pandas():
+    frame = pd.DataFrame(LONG)
+    frame["worker"] = frame["worker"].astype("category")
+    frame["label"] = frame["label"].astype("Int64")
+    assert LabelTable.from_long(frame) == LabelTable.from_long(LONG)
+
+
+def test_numbers_in_text_keep_numeric_order():
+    table = LabelTable.from_long(LONG | {"label": ["2", "10", "2", "10"]})
+    assert table.classes.tolist() == ["2", "10"]
+
+
+def test_booleans_and_dates_become_text():
+    days = pl.Series(["2024-01-02", "2024-01-01", "2024-01-02", "2024-01-01"]).str.to_date()
+    frame = pl.DataFrame(LONG | {"task": days, "label": [True, False, True, True]})
+    table = LabelTable.from_long(frame)
+    assert table.items.tolist() == ["2024-01-02", "2024-01-01"]
+    assert table.classes.tolist() == ["False", "True"]
+
+
+def test_columns_of_unequal_length():
+    with pytest.raises(InputError, match="one length"):
+        LabelTable.from_long(LONG | {"label": [1]})
+
+
+def test_lists_in_cells_are_refused():
+    with pytest.raises(InputError, match="holds several labels"):
+        LabelTable.from_long(pl.DataFrame(LONG | {"label": [["x"], ["x", "y"], ["y"], ["y"]]}))
+
+
+def test_a_wide_frame_is_not_long_and_the_other_way_round():
+    with pytest.raises(InputError, match="use from_wide"):
+        LabelTable.from_long({"item": ["a"], "kim": [1], "lee": [0]})
+    with pytest.raises(InputError, match="Use from_long"):
+        LabelTable.from_wide(LONG)
+
+
+@pytest.mark.parametrize("dtype", ["string", "Int64", "boolean", "Float64", "category", "object"])
+def test_missing_values_of_every_pandas_type(dtype):
+    values = [True, False, None] if dtype == "boolean" else [1, 0, None]
+    frame = pd.DataFrame({"item": ["a", "b", "c"], "kim": pd.array(values, dtype=dtype)})
+    table = LabelTable.from_wide(frame)
+    assert table.to_wide().tolist() == [[1], [0], [-1]]
+
+
+def test_columns_named_by_numbers():
+    frame = pd.DataFrame([[0, 1], [1, 0]]).assign(item=["a", "b"])
+    table = LabelTable.from_wide(frame)
+    assert table.annotators.tolist() == ["0", "1"]
+    assert table.to_wide().tolist() == [[0, 1], [1, 0]]
+
+
+def test_dicts_and_arrays_need_no_frame_library(monkeypatch):
+    for name in ("polars", "narwhals", "pandas", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert LabelTable.from_long(LONG).n_labels == 4
+    assert LabelTable.from_wide([[0, 1], [1, -1]]).n_labels == 3
+
+
+def test_something_that_is_no_frame():
+    with pytest.raises(InputError, match="but got int"):
+        LabelTable.from_long(3)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        np.array([[0, -1], [3, 0], [-1, -1]]),
+        np.array([[0, np.nan], [3, 0], [np.nan, np.nan]]),
+        [[0, None], [3, 0], [None, None]],
+        np.array([[0, None], [3, 0], [-1, np.nan]], dtype=object),
+    ],
+)
+def test_missing_answers_of_an_array(answers):
+    table = LabelTable.from_wide(answers)
+    assert table.positional
+    assert table.classes.tolist() == [0, 3]
+    assert table.to_wide().tolist() == [[0, -1], [1, 0], [-1, -1]]
+
+
+def test_an_array_of_text_with_names():
+    table = LabelTable.from_wide(
+        np.array([["x", ""], ["y", "x"]]), items=["a", "b"], annotators=["lee", "kim"]
+    )
+    assert not table.positional
+    assert table.annotators.tolist() == ["lee", "kim"]
+    assert rows(table) == [("a", "lee", "x"), ("b", "kim", "x"), ("b", "lee", "y")]
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_wide_frames(make):
+    wide = make({"item": ["a", "b", "c"], "lee": [0, None, None], "kim": [1, 1, None]})
+    table = LabelTable.from_wide(wide)
+    assert rows(table) == [("a", "kim", 1), ("a", "lee", 0), ("b", "kim", 1)]
+    assert table.annotators.tolist() == ["lee", "kim"]
+    assert table.labels_per_item().tolist() == [2, 1, 0]
+
+
+def test_the_truth_of_an_unlabelled_item_of_a_wide_frame_is_kept():
+    wide = {"item": ["a", "b"], "kim": ["x", ""], "lee": ["y", ""], "truth": ["x", "y"]}
+    assert LabelTable.from_wide(wide).truth.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("answers", "given", "message"),
+    [
+        ([0, 1], {}, "has shape (2,)"),
+        ([[0, 1]], {"items": ["a", "b"]}, "Expected 1 names in `items`, one for each, but got 2"),
+        (
+            [[0, 1]],
+            {"annotators": ["a", "a"]},
+            "once in `annotators`, but 1 stand there more than once: 'a'",
+        ),
+        ([[-1, -1]], {}, "the array has no labels"),
+        ([[1, 1]], {}, "all labels are '1'"),
+        ([[0, 1], [2, 0]], {"classes": [0, 1]}, "row index 1, column index 0: '2' is not among"),
+        ({"kim": [0], "lee": [1]}, {}, "found no item"),
+        ({"item": ["a", None], "lee": [1, 2]}, {}, "row index 1, column 'item' is empty"),
+        ({"item": ["a"], "lee": [1]}, {"items": ["b"]}, "name an array's rows"),
+    ],
+)
+def test_wide_input_that_cannot_be_used(answers, given, message):
+    with pytest.raises(InputError) as caught:
+        LabelTable.from_wide(answers, **given)
+    assert message in str(caught.value)
+
+
+def test_to_frame_gives_names_and_truth():
+    table = LabelTable.from_long(LONG | {"truth": [2, None, 2, 10]})
+    frame = table.to_frame()
+    assert frame.columns == ["item", "annotator", "label", "truth"]
+    assert frame.rows() == [
+        ("b", "kim", 2, 2),
+        ("b", "lee", 2, 2),
+        ("a", "lee", 10, None),
+        ("c", "kim", 10, 10),
+    ]
+    assert LabelTable.from_long(frame) == table

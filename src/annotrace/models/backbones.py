@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -99,7 +99,7 @@ def _check_logits(network: nn.Module, sample: Tensor, n_classes: int) -> None:
 
 def parameter_groups(
     *modules: nn.Module, lr: float, weight_decay: float = 0.0
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     """Sort the parameters of modules into groups for an optimiser.
 
     Matrices of a layer with an `lr_scale` (a `Confusion`) get the rate times that, and no decay;
@@ -125,7 +125,7 @@ def parameter_groups(
         for parameter in module.parameters()
         if id(parameter) not in held
     ]
-    groups: list[dict[str, object]] = []
+    groups: list[dict[str, Any]] = []
     if network:
         groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
     for part in scaled:

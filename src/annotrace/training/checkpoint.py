@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import signal
 import threading
@@ -24,7 +23,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     torch.save({"format": FORMAT, **state}, partial)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[str, Any]:

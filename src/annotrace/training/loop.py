@@ -31,7 +31,7 @@ class TrainingState:
 
     network: nn.Module
     optimizers: list[Optimizer]
-    scaler: torch.amp.GradScaler  # type: ignore[name-defined]
+    scaler: torch.amp.GradScaler
     epoch: int = 0
     batch: int = 0
     loss: float = 0.0
@@ -147,19 +147,20 @@ def train(
 def _start(network: nn.Module, settings: Settings, device: torch.device) -> TrainingState:
     groups = parameter_groups(network, lr=settings.lr, weight_decay=settings.weight_decay)
     sparse = [part.weight for part in network.modules() if getattr(part, "sparse", False)]
-    dense, by_row = [], []
+    dense: list[dict[str, Any]] = []
+    by_row: list[dict[str, Any]] = []
     for group in groups:
-        rows = [p for p in group["params"] if any(p is weight for weight in sparse)]  # type: ignore[attr-defined]
-        (by_row if rows else dense).append(group)
+        is_sparse = any(p is weight for p in group["params"] for weight in sparse)
+        (by_row if is_sparse else dense).append(group)
     optimizers: list[Optimizer] = []
     if dense:
         optimizers.append(torch.optim.Adam(dense, fused=True))
     for group in by_row:
-        optimizers.append(RowAdam(group["params"], lr=group["lr"]))  # type: ignore[arg-type]
+        optimizers.append(RowAdam(group["params"], lr=group["lr"]))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]
-    scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")  # type: ignore[attr-defined]
+    scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
     return TrainingState(network, optimizers, scaler)
 
 

@@ -1,0 +1,1 @@
+"""Truth from labels alone: one file a method."""

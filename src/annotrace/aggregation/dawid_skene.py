@@ -33,24 +33,34 @@ def estimate_prior(evidence: Evidence, posterior: Tensor) -> Tensor:
     return (total / total.sum()).to(evidence.dtype)
 
 
-def one_coin_counts(counts: Tensor) -> Tensor:
-    """Spread counts so that every class is as easy, and every error as likely.
+def one_coin_skill(counts: Tensor, smoothing: float) -> Tensor:
+    """Give the share of right reports; (n_annotators,).
 
     Parameters
     ----------
     counts : Tensor of shape (n_annotators, n_classes, n_classes)
+    smoothing : float
+        Added to every count.
+    """
+    counts = counts + smoothing
+    return counts.diagonal(dim1=1, dim2=2).sum(1) / counts.sum((1, 2))
+
+
+def one_coin_matrices(skill: Tensor, n_classes: int) -> Tensor:
+    """Lay skills out as matrices: every class as easy, every error as likely.
+
+    Parameters
+    ----------
+    skill : Tensor of shape (n_annotators,)
+    n_classes : int
 
     Returns
     -------
     Tensor of shape (n_annotators, n_classes, n_classes)
-        The same number of right and of wrong reports an annotator, evenly spread.
     """
-    n = counts.shape[1]
-    right = counts.diagonal(dim1=1, dim2=2).sum(1)
-    wrong = counts.sum((1, 2)) - right
-    right_each, wrong_each = right / n, wrong / max(n * (n - 1), 1)
-    same = torch.eye(n, dtype=torch.bool)
-    return torch.where(same, right_each[:, None, None], wrong_each[:, None, None].clamp(min=0))
+    same = torch.eye(n_classes, dtype=torch.bool)
+    wrong = (1 - skill) / max(n_classes - 1, 1)
+    return torch.where(same, skill[:, None, None], wrong[:, None, None])
 
 
 class DawidSkene(Aggregation):
@@ -95,10 +105,13 @@ class DawidSkene(Aggregation):
 
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
         counts = counts_with_past(evidence, state)
-        if self.one_coin:
-            counts = one_coin_counts(counts)
-        self._log_matrices = smoothed_matrices(counts, self.smoothing).log_()
+        self._log_matrices = self._estimate_matrices(counts).log_()
         self._log_prior = estimate_prior(evidence, state).clamp_(min=RARE).log_()
+
+    def _estimate_matrices(self, counts: Tensor) -> Tensor:
+        if self.one_coin:
+            return one_coin_matrices(one_coin_skill(counts, self.smoothing), counts.shape[1])
+        return smoothed_matrices(counts, self.smoothing)
 
     def _infer(self, evidence: Evidence) -> tuple[Tensor, float]:
         posterior, log_likelihood = evidence.infer(self._log_matrices, self._log_prior)

@@ -163,7 +163,15 @@ class Evidence:
         log_evidence : float
             Over items that have a label or a known class.
         """
-        scores = self.add_up(log_columns).add_(log_prior)
+        return self.normalise(self.add_up(log_columns).add_(log_prior))
+
+    def normalise(self, scores: Tensor) -> tuple[Tensor, float]:
+        """Turn log joint probabilities into the posterior, in place, and the log evidence.
+
+        Parameters
+        ----------
+        scores : Tensor of shape (n_items, n_states)
+        """
         self._rule_out(scores)
         # By hand and in place: torch.softmax over a few columns takes three times as long.
         highest = scores.amax(1, keepdim=True)

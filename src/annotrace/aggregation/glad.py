@@ -14,8 +14,9 @@ integration of labels from labelers of unknown expertise, NIPS 2009.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -24,34 +25,50 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from annotrace.aggregation.base import Aggregation
-from annotrace.aggregation.dawid_skene import RARE, estimate_prior
+from annotrace.aggregation.dawid_skene import one_coin_matrices
 from annotrace.aggregation.evidence import Evidence
 
 # Mean of the normal priors on ability and on log ease.
 TYPICAL = 1.0
 
+Terms: TypeAlias = tuple[Tensor, Tensor, Tensor]
 
-def log_right(ability: Tensor, log_ease: Tensor, right: Tensor) -> Tensor:
-    """Give the expected log likelihood of each label, the share of wrong labels left out.
 
-    Parameters
-    ----------
-    ability, log_ease : Tensor of shape (n_labels,)
-        Of the annotator and the item of each label.
-    right : Tensor of shape (n_labels,)
-        Probability that the label is right.
-    """
-    margin = ability * log_ease.exp()
+def label_value(margin: Tensor, right: Tensor) -> Tensor:
+    """Give the expected log likelihood of labels, right with probability `right`; (n_labels,)."""
     return logsigmoid(-margin) + right * margin
 
 
+def scoring_step(values: Tensor, owner: Tensor, terms: Callable[[Tensor], Terms]) -> Tensor:
+    """Take one Fisher scoring step on each value, and keep it where it gains.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n,)
+        Abilities or log eases, with a normal prior of mean `TYPICAL` and variance 1.
+    owner : Tensor of shape (n_terms,), int64
+        The value that each term belongs to.
+    terms : callable
+        Gives the objective, slope and curvature of each term at some values.
+    """
+
+    def add_up(term: Tensor) -> Tensor:
+        return torch.zeros_like(values).index_add_(0, owner, term)
+
+    gain, slope, curvature = map(add_up, terms(values))
+    away = values - TYPICAL
+    proposed = values + (slope - away) / (curvature + 1)
+    proposed_gain = add_up(terms(proposed)[0]) - (proposed - TYPICAL).square() / 2
+    return torch.where(proposed_gain > gain - away.square() / 2, proposed, values)
+
+
 class GLAD(Aggregation):
-    """Annotators of different ability, items of different ease.
+    """Annotators of different ability, items of different ease; classes equally likely.
 
     Parameters
     ----------
     sweeps : int
-        Fisher scoring sweeps over annotators and items in each M-step.
+        Scoring steps over annotators and items in each M-step.
     max_iter, tol, warm_iter, random_state
         As in `Aggregation`.
 
@@ -82,51 +99,74 @@ class GLAD(Aggregation):
         table = evidence.table
         self._item = torch.from_numpy(table.item.astype(np.int64))
         self._annotator = torch.from_numpy(table.annotator.astype(np.int64))
-        self._label = torch.from_numpy(table.label.astype(np.int64))
+        self._cell = self._item * table.n_classes + torch.from_numpy(table.label)
         self._ability = torch.full((table.n_annotators,), TYPICAL, dtype=evidence.dtype)
         self._log_ease = torch.full((table.n_items,), TYPICAL, dtype=evidence.dtype)
-        return evidence.votes()
+        return self._infer(evidence)[0]
 
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
-        right = state[self._item, self._label]
-        self._past_right = _past_right(evidence)
+        right = state.flatten()[self._cell]
         for _ in range(self.sweeps):
-            self._learn_abilities(right)
+            self._learn_abilities(evidence, right)
             self._learn_ease(right)
-        self._log_prior = estimate_prior(evidence, state).clamp_(min=RARE).log_()
 
-    def _learn_abilities(self, right: Tensor) -> None:
-        ease = self._log_ease.exp()[self._item]
+    def _learn_abilities(self, evidence: Evidence, right: Tensor) -> None:
+        annotator, ease = self._annotator, self._log_ease.exp()[self._item]
+        often = torch.ones((), dtype=evidence.dtype)
+        if evidence.past is not None:
+            everyone, past_right, past_often = _past_labels(evidence.past)
+            annotator = torch.cat([annotator, everyone])
+            ease = torch.cat([ease, torch.full_like(past_right, math.exp(TYPICAL))])
+            right = torch.cat([right, past_right])
+            often = torch.cat([torch.ones_like(self._cell), past_often])
 
-        def slope(ability: Tensor) -> tuple[Tensor, Tensor]:
-            chance = torch.sigmoid(ability[self._annotator] * ease)
-            return (right - chance) * ease, chance * (1 - chance) * ease**2
+        def terms(ability: Tensor) -> Terms:
+            margin = ability[annotator] * ease
+            chance = torch.sigmoid(margin)
+            value, slope = label_value(margin, right), (right - chance) * ease
+            return often * value, often * slope, often * chance * (1 - chance) * ease**2
 
-        def value(ability: Tensor) -> Tensor:
-            return log_right(ability[self._annotator], self._log_ease[self._item], right)
-
-        self._ability = _scored(self._ability, self._annotator, slope, value, self._past_right)
+        self._ability = scoring_step(self._ability, annotator, terms)
 
     def _learn_ease(self, right: Tensor) -> None:
         ability = self._ability[self._annotator]
 
-        def slope(log_ease: Tensor) -> tuple[Tensor, Tensor]:
+        def terms(log_ease: Tensor) -> Terms:
             margin = ability * log_ease.exp()[self._item]
             chance = torch.sigmoid(margin)
-            return (right - chance) * margin, chance * (1 - chance) * margin**2
+            value, slope = label_value(margin, right), (right - chance) * margin
+            return value, slope, chance * (1 - chance) * margin**2
 
-        def value(log_ease: Tensor) -> Tensor:
-            return log_right(ability, log_ease[self._item], right)
-
-        self._log_ease = _scored(self._log_ease, self._item, slope, value)
+        self._log_ease = scoring_step(self._log_ease, self._item, terms)
 
     def _infer(self, evidence: Evidence) -> tuple[Tensor, float]:
+        n = evidence.shape[1]
         margin = self._ability[self._annotator] * self._log_ease.exp()[self._item]
-        wrong = logsigmoid(-margin) - np.log(max(evidence.shape[1] - 1, 1))
-        posterior, log_likelihood = evidence.infer_labels(margin, wrong, self._log_prior)
-        spread = (self._ability - TYPICAL).square().sum() + (self._log_ease - TYPICAL).square().sum()
-        past = _past_value(self._ability, self._past_right).sum()
-        return posterior, log_likelihood + float(past - spread / 2)
+        wrong = logsigmoid(-margin) - math.log(max(n - 1, 1))
+        scores = margin.new_zeros(evidence.table.n_items * n)
+        scores.index_add_(0, self._cell, margin + math.log(max(n - 1, 1)))
+        everywhere = torch.zeros_like(self._log_ease).index_add_(0, self._item, wrong)
+        scores = scores.view(-1, n) + (everywhere - math.log(n))[:, None]
+        posterior, log_likelihood = evidence.normalise(scores)
+        return posterior, log_likelihood + self._log_density(evidence)
+
+    def _log_density(self, evidence: Evidence) -> float:
+        away = (self._ability - TYPICAL).square().sum() + (self._log_ease - TYPICAL).square().sum()
+        density = -away.double() / 2
+        if evidence.past is not None:
+            _, right, often = _past_labels(evidence.past)
+            density += (often * label_value(self._ability * math.exp(TYPICAL), right)).sum()
+        return float(density)
 
     def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
-        pass
+        n = evidence.shape[1]
+        self.ability_, self.ease_ = self._ability.numpy(), self._log_ease.exp().numpy()
+        skill = torch.sigmoid(self._ability * self._log_ease.exp().median())
+        return one_coin_matrices(skill, n), torch.full_like(skill[:1], 1 / n).expand(n)
+
+
+def _past_labels(past: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Read past counts as labels of typical items: whose, how often right, how many."""
+    often = past.sum((1, 2))
+    right = past.diagonal(dim1=1, dim2=2).sum(1) / often.clamp(min=1e-12)
+    return torch.arange(len(past)), right, often

@@ -23,6 +23,7 @@ from annotrace.labels.table import LabelTable
 # embedding_bag has a fast path in float32 only: 5 million labels take 0.05 s, in float64 0.8 s.
 # Below this number of labels the difference is not felt, and exactness is worth more.
 EXACT_UP_TO = 100_000
+BLOCK = 1024
 
 
 class Evidence:
@@ -84,10 +85,8 @@ class Evidence:
         -------
         Tensor of shape (n,), float64
         """
-        total = values.sum(0, dtype=torch.float64)
-        if len(self.unknown):
-            total -= values[self.unknown].sum(0, dtype=torch.float64)
-        return total
+        total = _sum_rows(values)
+        return total - _sum_rows(values[self.unknown]) if len(self.unknown) else total
 
     def tensor(self, values: ArrayLike) -> Tensor:
         """Give an array in the number type of this problem."""
@@ -173,10 +172,11 @@ class Evidence:
         scores : Tensor of shape (n_items, n_states)
         """
         self._rule_out(scores)
-        # By hand and in place: torch.softmax over a few columns takes three times as long.
+        # By hand and in place: torch.softmax over a few columns takes three times as long, and a
+        # product with ones adds up short rows in half the time of a sum.
         highest = scores.amax(1, keepdim=True)
         posterior = scores.sub_(highest).exp_()
-        total = posterior.sum(1, keepdim=True)
+        total = posterior @ posterior.new_ones(posterior.shape[1], 1)
         posterior.div_(total)
         return posterior, float(self.total(total.log_().add_(highest)))
 
@@ -186,6 +186,13 @@ class Evidence:
         if len(items):
             other = np.arange(scores.shape[1]) % self.shape[1] != self.gold[items, None]
             scores[items] = scores[items].masked_fill(torch.from_numpy(other), -torch.inf)
+
+
+def _sum_rows(values: Tensor) -> Tensor:
+    """Add up rows in float64, by blocks: a sum straight into float64 takes twenty times as long."""
+    blocks, rest = values.tensor_split([len(values) // BLOCK * BLOCK])
+    short_sums = blocks.view(-1, BLOCK, values.shape[1]).sum(1)
+    return short_sums.sum(0, dtype=torch.float64) + rest.sum(0, dtype=torch.float64)
 
 
 def _check_gold(gold: ArrayLike | None, table: LabelTable) -> NDArray[np.int32]:

@@ -29,7 +29,7 @@ from annotrace.aggregation.dirichlet import divergence, expected_log
 from annotrace.aggregation.evidence import Evidence
 
 # Where the iterations begin: how probable it is that a report of the truth was known.
-FIRST_KNOWN = 0.5
+FIRST_KNOWN = 0.9
 
 
 class MACE(Aggregation):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,12 +122,11 @@ class Aggregation(ABC):
         """
         if not hasattr(self, "table_"):
             return self.fit(table)
-        evidence = self._grow(table)
+        before, evidence = copy(self), self._grow(table)
         state = self._start(evidence)
-        known = self._state
-        _by_class(state, evidence)[: len(known), :, : self.table_.n_classes] = _by_class(
-            known, self._evidence
-        )
+        self._keep(before)
+        known = _by_class(before._state, before._evidence)
+        _by_class(state, evidence)[: len(known), :, : known.shape[2]] = known
         self._iterate(evidence, state, self.warm_iter)
         return self
 
@@ -143,6 +143,9 @@ class Aggregation(ABC):
     @abstractmethod
     def _start(self, evidence: Evidence) -> Tensor:
         """Give the first state of each item, shape (n_items, n_states)."""
+
+    def _keep(self, before: Self) -> None:  # noqa: B027  many methods have nothing to keep
+        """Take over what was learned before, where sizes may have grown; called after `_start`."""
 
     @abstractmethod
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
@@ -178,7 +181,9 @@ class Aggregation(ABC):
     def _finish(self, evidence: Evidence, state: Tensor) -> None:
         matrices, prior = self._describe(evidence)
         self.table_, self._evidence, self._state = evidence.table, evidence, state
-        self.posterior_ = _by_class(state, evidence).sum(1).numpy()
+        posterior = _by_class(state, evidence).sum(1)
+        posterior[evidence.unknown] = prior.to(evidence.dtype)
+        self.posterior_ = posterior.numpy()
         self.confidence_ = self.posterior_.max(1)
         self.ties_ = (self.posterior_ >= self.confidence_[:, None] - TIE).sum(1) > 1
         self.confusion_ = _with_pool(matrices, evidence).transpose(1, 2).contiguous().numpy()

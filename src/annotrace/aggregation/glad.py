@@ -99,10 +99,14 @@ class GLAD(Aggregation):
         table = evidence.table
         self._item = torch.from_numpy(table.item.astype(np.int64))
         self._annotator = torch.from_numpy(table.annotator.astype(np.int64))
-        self._cell = self._item * table.n_classes + torch.from_numpy(table.label)
+        self._cell = self._item * table.n_classes + torch.from_numpy(table.label.astype(np.int64))
         self._ability = torch.full((table.n_annotators,), TYPICAL, dtype=evidence.dtype)
         self._log_ease = torch.full((table.n_items,), TYPICAL, dtype=evidence.dtype)
         return self._infer(evidence)[0]
+
+    def _keep(self, before: GLAD) -> None:
+        self._ability[: len(before._ability)] = before._ability
+        self._log_ease[: len(before._log_ease)] = before._log_ease
 
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
         right = state.flatten()[self._cell]

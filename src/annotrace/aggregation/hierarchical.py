@@ -63,6 +63,13 @@ class SkillPrior:
         self.wrong = ~torch.eye(n, dtype=torch.bool)
         self.pattern = self.wrong.to(evidence.dtype) / max(n - 1, 1)
 
+    def keep(self, before: SkillPrior) -> None:
+        """Take over what was learned from fewer annotators or classes."""
+        n = len(before.pattern)
+        self.skill[: len(before.skill)] = before.skill
+        self.pattern[:n, :n] = before.pattern * self.pattern[:n, :n].sum(0)
+        self.strength = before.strength
+
     def alpha(self) -> Tensor:
         """Give the parameters, shape (n_annotators, n_classes, n_classes)."""
         skill = self.skill[:, None, None]
@@ -131,9 +138,15 @@ class Hierarchical(Aggregation):
         agreement = counts.diagonal(dim1=1, dim2=2).sum() / counts.sum()
         self._annotators = SkillPrior(evidence, float(agreement))
         self._habit = votes.new_full((1, votes.shape[1], 1), 4 / votes.shape[1])
-        self._seen = votes.new_full((), 0.5)
+        self._seen = votes.new_full(evidence.shape, 0.5)
         clear = 0.1 + 0.8 * _margin(votes)
         return torch.cat([votes * clear, votes * (1 - clear)], 1)
+
+    def _keep(self, before: Hierarchical) -> None:
+        n_annotators, n, _ = before._seen.shape
+        self._annotators.keep(before._annotators)
+        self._habit[:, :n] = before._habit
+        self._seen[:n_annotators, :n, :n] = before._seen
 
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
         clear, doubtful = evidence.count(state).tensor_split(2, dim=2)

@@ -76,6 +76,10 @@ class MACE(Aggregation):
         self._even = torch.full((1, n, 1), self.guessing, dtype=evidence.dtype)
         return evidence.votes()
 
+    def _keep(self, before: MACE) -> None:
+        n_annotators, n = before._known.shape
+        self._known[:n_annotators, :n] = before._known
+
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
         counts = counts_with_past(evidence, state)
         known = self._known * counts.diagonal(dim1=1, dim2=2)

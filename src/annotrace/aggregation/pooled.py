@@ -42,6 +42,10 @@ class PooledDawidSkene(Aggregation):
         self._alpha = (0.5 + 2 * torch.eye(n, dtype=evidence.dtype))[None]
         return evidence.votes()
 
+    def _keep(self, before: PooledDawidSkene) -> None:
+        n = before._alpha.shape[1]
+        self._alpha[:, :n, :n] = before._alpha
+
     def _learn(self, evidence: Evidence, state: Tensor) -> None:
         counts = counts_with_past(evidence, state)
         self._alpha = pool(counts, self._alpha)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
+from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.weighted_vote import IterativeWeightedVote
 
 
@@ -28,6 +29,9 @@ class Wawa(IterativeWeightedVote):
         self, *, smoothing: float = 0.01, random_state: int | np.random.Generator | None = 0
     ) -> None:
         super().__init__(smoothing=smoothing, max_iter=1, warm_iter=1, random_state=random_state)
+
+    def _learn(self, evidence: Evidence, state: Tensor) -> None:
+        super()._learn(evidence, evidence.votes())
 
     def _weights(self, n_classes: int) -> Tensor:
         return self._skill

@@ -1,0 +1,125 @@
+"""Accuracy of every aggregation on real crowds, beside crowd-kit's.
+
+    python benchmarks/aggregation_accuracy.py FOLDER [--peers VENV] [--out RESULTS.jsonl]
+
+FOLDER holds one csv.gz a set with the columns item, annotator, label, truth. Where several classes
+share the highest probability an item counts by the chance of drawing the right one. The default of
+`annotrace.aggregation` was chosen on the sets of odd place in the alphabet alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from peers import METHODS, make_environment, run_peer
+from scipy.stats import rankdata
+from sklearn.exceptions import ConvergenceWarning
+
+from annotrace.aggregation import list_aggregations, make
+from annotrace.labels import LabelTable
+
+COLUMNS = {"item", "annotator", "label", "truth"}
+
+
+def read_sets(folder: Path) -> dict[str, LabelTable]:
+    """Read the sets that have annotators, classes and truth, in alphabetical order."""
+    tables = {}
+    for path in sorted(folder.glob("*.csv.gz")):
+        frame = pl.read_csv(path, infer_schema=False)
+        if set(frame.columns) >= COLUMNS and frame["truth"].fill_null("").str.len_chars().sum():
+            table = as_table(frame)
+            if table.n_classes <= 20:
+                tables[path.name.removesuffix(".csv.gz")] = table
+    return tables
+
+
+def as_table(frame: pl.DataFrame) -> LabelTable:
+    truth = frame["truth"].fill_null("")
+    classes = sorted(set(frame["label"]) | (set(truth) - {""}))
+    coded = {
+        name: frame[name].cast(pl.Enum(frame[name].unique(maintain_order=True))).to_physical()
+        for name in ("item", "annotator")
+    }
+    label = frame["label"].cast(pl.Enum(classes)).to_physical().cast(pl.Int32).to_numpy()
+    known = truth != ""
+    codes = truth.filter(known).cast(pl.Enum(classes)).to_physical().cast(pl.Int32).to_numpy()
+    item, annotator = (coded[name].cast(pl.Int32).to_numpy() for name in ("item", "annotator"))
+    true = np.full(item.max() + 1, -1)
+    true[item[known.to_numpy()]] = codes
+    return LabelTable.from_codes(item, annotator, label, n_classes=len(classes), truth=true)
+
+
+def accuracy(posterior: np.ndarray, truth: np.ndarray) -> float:
+    known = np.flatnonzero(truth >= 0)
+    highest = posterior[known] >= posterior[known].max(1, keepdims=True) - 1e-9
+    return float((highest[np.arange(len(known)), truth[known]] / highest.sum(1)).mean())
+
+
+def run_ours(tables: dict[str, LabelTable]) -> list[dict]:
+    rows = []
+    for entry in list_aggregations():
+        for name, table in tables.items():
+            started = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model = make(entry.name).fit(table)
+            seconds = time.perf_counter() - started
+            reached = accuracy(model.posterior_, table.truth)
+            rows.append(_row("annotrace", entry.name, name, accuracy=reached, seconds=seconds))
+    return rows
+
+
+def run_peers(tables: dict[str, LabelTable], python: Path, methods: list[str]) -> list[dict]:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, table in tables.items():
+            path = Path(folder) / f"{name}.npz"
+            columns = {part: getattr(table, part) for part in COLUMNS}
+            np.savez(path, **columns)
+            for method in methods:
+                rows.append(_row("crowd-kit", method, name, **run_peer(python, path, method)))
+    return rows
+
+
+def _row(library: str, method: str, name: str, **values: object) -> dict:
+    return {"experiment": "aggregation", "library": library, "method": method, "set": name} | values
+
+
+def print_table(rows: list[dict], names: list[str]) -> None:
+    """Print accuracies, their means over odd, even and all places, and mean ranks."""
+    methods = list(dict.fromkeys((row["library"], row["method"]) for row in rows))
+    found = {(row["library"], row["method"], row["set"]): row.get("accuracy") for row in rows}
+    values = np.array([[found.get((*m, name)) or np.nan for name in names] for m in methods])
+    ranks = rankdata(-np.round(values, 6), axis=0, nan_policy="omit")
+    print("| method |", " | ".join(names), "| mean | odd | even | mean rank |")
+    print("|---" * (len(names) + 5) + "|")
+    for (library, method), row, rank in zip(methods, values, ranks, strict=True):
+        means = [row.mean(), row[::2].mean(), row[1::2].mean()]
+        cells = [f"{value:.4f}" for value in [*row, *means]]
+        print(f"| {library} {method} |", " | ".join(cells), f"| {rank.mean():.2f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--peers", type=Path, help="virtual environment of crowd-kit, made if new")
+    parser.add_argument("--out", type=Path)
+    settings = parser.parse_args()
+    tables = read_sets(settings.folder)
+    rows = run_ours(tables)
+    if settings.peers:
+        rows += run_peers(tables, make_environment(settings.peers), list(METHODS))
+    print_table(rows, list(tables))
+    if settings.out:
+        settings.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""What every aggregation has in common: fit, partial_fit, what is learned, when to stop."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+
+from annotrace.aggregation.evidence import Evidence
+from annotrace.aggregation.merging import merge_tables
+from annotrace.errors import InputError
+from annotrace.labels.table import LabelTable
+from annotrace.labels.vocabulary import Names
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Sums of the same numbers in another order differ in the last digits: no tie is lost to that.
+TIE = 1e-9
+
+
+class Aggregation(ABC):
+    """Truth from labels alone, by alternating between items and annotators.
+
+    A method says how the truth starts (`_start`), how annotators are learned from it (`_learn`)
+    and how the truth follows from annotators (`_infer`). The *state* of an item is its class, or
+    a class and something more: state s stands for class ``s % n_classes``.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations at most.
+    tol : float
+        Stop when the objective gains less than this for each label.
+    warm_iter : int
+        Iterations at most when labels are added by `partial_fit`.
+    random_state : int, Generator or None
+        Breaks ties in `predict`.
+
+    Attributes
+    ----------
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Probability of each class; items without labels have the prior.
+    confidence_ : ndarray of shape (n_items,)
+        Probability of the predicted class.
+    ties_ : ndarray of shape (n_items,), bool
+        Items of which several classes share the highest probability.
+    confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
+        [annotator, true, reported], rows sum to one; annotators without labels have the pool's.
+    skill_ : ndarray of shape (n_annotators,)
+        Mean of the diagonal of `confusion_`.
+    prior_ : ndarray of shape (n_classes,)
+    objective_ : ndarray of shape (n_iter_,)
+        What is maximised, after each iteration.
+    n_iter_ : int
+    converged_ : bool
+    table_ : LabelTable
+        All labels seen.
+    """
+
+    posterior_: NDArray[Any]
+    confidence_: NDArray[Any]
+    ties_: NDArray[np.bool_]
+    confusion_: NDArray[Any]
+    skill_: NDArray[Any]
+    prior_: NDArray[Any]
+    objective_: NDArray[np.float64]
+    n_iter_: int
+    converged_: bool
+    table_: LabelTable
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        warm_iter: int = 10,
+        random_state: int | np.random.Generator | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_iter = warm_iter
+        self.random_state = random_state
+
+    def fit(
+        self,
+        table: LabelTable,
+        gold: ArrayLike | None = None,
+        confusion_prior: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the truth of items and the confusion of annotators.
+
+        Parameters
+        ----------
+        table : LabelTable
+        gold : array-like of int, shape (n_items,), optional
+            The known class of each item, -1 where it is not known.
+        confusion_prior : array-like of shape (n_annotators, n_classes, n_classes), optional
+            Counts [annotator, true, reported] from each annotator's past.
+        """
+        evidence = Evidence(table, gold, confusion_prior)
+        self._iterate(evidence, self._start(evidence), self.max_iter)
+        if not self.converged_:
+            self._warn()
+        return self
+
+    def partial_fit(self, table: LabelTable) -> Self:
+        """Add labels that came later, and go on from what was learned for a few iterations.
+
+        Parameters
+        ----------
+        table : LabelTable
+            Only the new labels. Items, annotators and classes are matched by name; new ones may
+            appear.
+        """
+        if not hasattr(self, "table_"):
+            return self.fit(table)
+        before, evidence = copy(self), self._grow(table)
+        state = self._start(evidence)
+        self._keep(before)
+        known = _by_class(before._state, before._evidence)
+        _by_class(state, evidence)[: len(known), :, : known.shape[2]] = known
+        self._iterate(evidence, state, self.warm_iter)
+        return self
+
+    def predict(self) -> Names:
+        """Give the most probable class of each item, by name, shape (n_items,)."""
+        self._check_fitted()
+        highest = self.posterior_ >= self.confidence_[:, None] - TIE
+        lot = np.random.default_rng(self.random_state).random(highest.shape, dtype=np.float32)
+        chosen: Names = self.table_.classes[np.argmax(highest * (1 + lot), axis=1)]
+        return chosen
+
+    # What a method fills in
+
+    @abstractmethod
+    def _start(self, evidence: Evidence) -> Tensor:
+        """Give the first state of each item, shape (n_items, n_states)."""
+
+    def _keep(self, before: Self) -> None:  # noqa: B027  many methods have nothing to keep
+        """Take over what was learned before, where sizes may have grown; called after `_start`."""
+
+    @abstractmethod
+    def _learn(self, evidence: Evidence, state: Tensor) -> None:
+        """Learn annotators and classes from the states of items (the M-step)."""
+
+    @abstractmethod
+    def _infer(self, evidence: Evidence) -> tuple[Tensor, float]:
+        """Give the states of items and the objective (the E-step)."""
+
+    @abstractmethod
+    def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
+        """Give the matrices [annotator, reported, true] and the prior that were learned."""
+
+    # The loop
+
+    def _iterate(self, evidence: Evidence, state: Tensor, max_iter: int) -> None:
+        if max_iter < 1:
+            raise InputError(f"Expected at least one iteration, but got {max_iter}.")
+        objective: list[float] = []
+        self.converged_ = False
+        while len(objective) < max_iter and not self.converged_:
+            self._learn(evidence, state)
+            state, reached = self._infer(evidence)
+            objective.append(reached)
+            self.converged_ = self._has_settled(objective, evidence.table.n_labels)
+        self.objective_ = np.array(objective)
+        self.n_iter_ = len(objective)
+        self._finish(evidence, state)
+
+    def _has_settled(self, objective: list[float], n_labels: int) -> bool:
+        return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= self.tol * n_labels
+
+    def _finish(self, evidence: Evidence, state: Tensor) -> None:
+        matrices, prior = self._describe(evidence)
+        self.table_, self._evidence, self._state = evidence.table, evidence, state
+        posterior = _by_class(state, evidence).sum(1)
+        posterior[evidence.unknown] = prior.to(evidence.dtype)
+        self.posterior_ = posterior.numpy()
+        self.confidence_ = self.posterior_.max(1)
+        self.ties_ = (self.posterior_ >= self.confidence_[:, None] - TIE).sum(1) > 1
+        self.confusion_ = _with_pool(matrices, evidence).transpose(1, 2).contiguous().numpy()
+        self.skill_ = self.confusion_.diagonal(axis1=1, axis2=2).mean(1)
+        self.prior_ = prior.numpy()
+
+    def _grow(self, table: LabelTable) -> Evidence:
+        """Join new labels to the old, with gold and past counts padded to the new sizes."""
+        old, merged = self._evidence, merge_tables(self.table_, table)
+        gold = np.full(merged.n_items, -1, np.int32)
+        gold[: len(old.gold)] = old.gold
+        if old.past is None:
+            return Evidence(merged, gold)
+        shape = (merged.n_annotators, merged.n_classes, merged.n_classes)
+        past = np.zeros(shape)
+        past[tuple(slice(size) for size in old.shape)] = old.past.transpose(1, 2).numpy()
+        return Evidence(merged, gold, past)
+
+    def _warn(self) -> None:
+        warnings.warn(
+            f"{type(self).__name__} was still gaining after {self.max_iter} iterations: raise "
+            f"`max_iter`, or accept a coarser answer with a `tol` above {self.tol:g}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "table_"):
+            raise InputError(f"{type(self).__name__} has learned nothing yet: call `fit` first.")
+
+
+def smoothed_matrices(counts: Tensor, smoothing: float) -> Tensor:
+    """Turn counts [annotator, reported, true] into probabilities of reports."""
+    counts = counts + smoothing
+    return counts / counts.sum(1, keepdim=True)
+
+
+def counts_with_past(evidence: Evidence, posterior: Tensor) -> Tensor:
+    """Count reports by true class, those of the past included: [annotator, reported, true]."""
+    counts = evidence.count(posterior)
+    return counts if evidence.past is None else counts.add_(evidence.past)
+
+
+def log_past(evidence: Evidence, log_matrices: Tensor) -> Tensor:
+    """Log likelihood of the counts of the past, a scalar."""
+    if evidence.past is None:
+        return torch.zeros((), dtype=torch.float64)
+    return (evidence.past * log_matrices).sum(dtype=torch.float64)
+
+
+def _by_class(state: Tensor, evidence: Evidence) -> Tensor:
+    return state.view(len(state), -1, evidence.shape[1])
+
+
+def _with_pool(matrices: Tensor, evidence: Evidence) -> Tensor:
+    """Give annotators of whom nothing is known the mean matrix of the others."""
+    known = torch.from_numpy(evidence.table.labels_per_annotator() > 0)
+    if evidence.past is not None:
+        known |= evidence.past.sum((1, 2)) > 0
+    if bool(known.all()):
+        return matrices
+    matrices = matrices.clone()
+    matrices[~known] = matrices[known].mean(0)
+    return matrices

@@ -1,0 +1,1 @@
+"""What can be trusted: pure functions of tables, matrices and posteriors."""

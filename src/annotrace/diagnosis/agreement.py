@@ -1,0 +1,184 @@
+"""How far annotators agree beyond chance: Krippendorff's alpha, Fleiss' and Cohen's kappa.
+
+All three compare the agreement that is seen with the agreement of labels shuffled among items: 1
+is perfect, 0 is chance, below 0 people disagree on purpose. They differ in what chance is. All are
+for classes without order, take any number of labels an item, and are computed from votes or from
+pairs of labels of the same item; nothing of size items x annotators is made. Where every label
+is of one class there is nothing to agree on, and the answer is NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.errors import InputError
+from annotrace.labels.table import LabelTable
+from annotrace.labels.vocabulary import Codes, as_names, look_up
+
+
+def krippendorff_alpha(table: LabelTable) -> float:
+    """Agreement of any number of annotators, with any labels missing.
+
+    Parameters
+    ----------
+    table : LabelTable
+        Items with fewer than two labels are left out.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    K. Krippendorff, Computing Krippendorff's alpha-reliability, 2011: the nominal metric.
+    """
+    votes, n_votes = _paired_votes(table)
+    agreeing = (votes * (votes - 1) / (n_votes - 1)).sum()
+    by_class = votes.sum(0)
+    total = by_class.sum()
+    by_chance = (total**2 - (by_class**2).sum()) / (total - 1)
+    return float(1 - (total - agreeing) / by_chance) if by_chance > 0 else float("nan")
+
+
+def fleiss_kappa(table: LabelTable) -> float:
+    """Agreement of annotators taken to be interchangeable.
+
+    Parameters
+    ----------
+    table : LabelTable
+        Items with fewer than two labels are left out. Fleiss asks for the same number of labels
+        on every item; with uneven numbers an item's agreement is that of its own pairs, and every
+        item counts the same.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    J. L. Fleiss, Measuring nominal scale agreement among many raters, Psychological Bulletin 76,
+    1971.
+    """
+    votes, n_votes = _paired_votes(table)
+    seen = (votes * (votes - 1) / (n_votes * (n_votes - 1))).sum(1).mean()
+    by_chance = np.square(votes.sum(0) / votes.sum()).sum()
+    return float((seen - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
+
+
+def cohen_kappa(table: LabelTable, first: object, second: object) -> float:
+    """Agreement of two annotators on the items that both labelled.
+
+    Parameters
+    ----------
+    table : LabelTable
+    first, second : str or int
+        Their names.
+
+    Returns
+    -------
+    float
+        NaN if they share no item, or used one class between them.
+
+    References
+    ----------
+    J. Cohen, A coefficient of agreement for nominal scales, Educational and Psychological
+    Measurement 20, 1960.
+    """
+    names = as_names([first, second])
+    codes = look_up(names, table.annotators)
+    if np.any(codes < 0):
+        raise InputError(f"There is no annotator {str(names[np.argmin(codes)])!r} in the table.")
+    if codes[0] == codes[1]:
+        raise InputError(f"Expected two annotators, but got {str(names[0])!r} twice.")
+    pairs = pairwise_kappa(table.select_annotators(codes))
+    return float(pairs.kappa[0]) if len(pairs.kappa) else float("nan")
+
+
+@dataclass(frozen=True)
+class PairwiseKappa:
+    """Cohen's kappa of every two annotators that share an item.
+
+    Attributes
+    ----------
+    first, second : ndarray of shape (n_pairs,), int32
+        Codes of annotators, first < second.
+    n_shared : ndarray of shape (n_pairs,), int64
+        Labels compared.
+    kappa : ndarray of shape (n_pairs,)
+        NaN where both used one class only.
+    """
+
+    first: Codes
+    second: Codes
+    n_shared: NDArray[np.int64]
+    kappa: NDArray[np.float64]
+
+    def mean(self) -> float:
+        """Mean over pairs, weighted by what they share; pairs without a kappa are left out."""
+        known = np.isfinite(self.kappa)
+        if not np.any(known):
+            return float("nan")
+        return float(np.average(self.kappa[known], weights=self.n_shared[known]))
+
+
+def pairwise_kappa(table: LabelTable) -> PairwiseKappa:
+    """Cohen's kappa of every two annotators that share an item.
+
+    Memory grows with the pairs of labels of the same item, not with pairs of annotators.
+
+    Parameters
+    ----------
+    table : LabelTable
+    """
+    left, right = _label_pairs(table)
+    key = table.annotator[left].astype(np.int64) * table.n_annotators + table.annotator[right]
+    distinct, pair = np.unique(key, return_inverse=True)
+    first, second = np.divmod(distinct, max(table.n_annotators, 1))
+    n_shared = np.bincount(pair, minlength=len(distinct))
+    agreed = np.bincount(pair, table.label[left] == table.label[right], minlength=len(distinct))
+    by_chance = _chance_agreement(pair, table.label[left], table.label[right], table.n_classes)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kappa = np.where(
+            by_chance < 1 - 1e-12, (agreed / n_shared - by_chance) / (1 - by_chance), np.nan
+        )
+    return PairwiseKappa(first.astype(np.int32), second.astype(np.int32), n_shared, kappa)
+
+
+def _paired_votes(table: LabelTable) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Votes of the items that have two labels or more, (n, n_classes), and their number, (n, 1)."""
+    votes = table.votes()[table.labels_per_item() >= 2].astype(np.float64)
+    if len(votes) == 0:
+        raise InputError("Expected items with two labels or more, but there are none to compare.")
+    return votes, votes.sum(1, keepdims=True)
+
+
+def _label_pairs(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of every two labels of the same item by two annotators, in the order of annotators."""
+    row = np.arange(table.n_labels)
+    following = table.offsets[table.item.astype(np.int64) + 1] - row - 1
+    left = np.repeat(row, following)
+    right = left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(following) - following, following)
+    ahead = table.annotator[left] < table.annotator[right]
+    behind = table.annotator[left] > table.annotator[right]
+    return (
+        np.concatenate([left[ahead], right[behind]]),
+        np.concatenate([right[ahead], left[behind]]),
+    )
+
+
+def _chance_agreement(
+    pair: NDArray[np.int64], left: Codes, right: Codes, n_classes: int
+) -> NDArray[np.float64]:
+    """Agreement of each pair if either's labels were shuffled, (n_pairs,)."""
+    size = int(pair.max(initial=-1)) + 1
+    shares = []
+    for label in (left, right):
+        cell = pair * n_classes + label
+        counts = np.bincount(cell, minlength=size * n_classes).reshape(size, n_classes)
+        shares.append(counts / np.maximum(counts.sum(1, keepdims=True), 1))
+    chance: NDArray[np.float64] = (shares[0] * shares[1]).sum(1)
+    return chance

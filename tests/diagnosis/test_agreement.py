@@ -1,0 +1,115 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from annotrace.diagnosis.agreement import (
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    pairwise_kappa,
+)
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+
+
+def from_wide(answers):
+    wide = np.array(answers)
+    item, annotator = np.nonzero(wide >= 0)
+    return LabelTable.from_codes(item, annotator, wide[item, annotator])
+
+
+def from_crosstab(crosstab):
+    first, second = np.indices(np.shape(crosstab)).reshape(2, -1)
+    often = np.ravel(crosstab)
+    return from_wide(np.stack([np.repeat(first, often), np.repeat(second, often)], 1))
+
+
+def test_alpha_of_two_observers_in_krippendorff_2011():
+    table = from_wide([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]])
+    table = from_wide(table.to_wide().T)
+    assert krippendorff_alpha(table) == pytest.approx(0.095, abs=5e-4)
+
+
+def test_alpha_of_four_observers_with_gaps_in_krippendorff_2011():
+    answers = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, -1, -1, -1],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, -1, 3],
+        [-1, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, -1],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, -1],
+    ]
+    assert krippendorff_alpha(from_wide(np.transpose(answers))) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_kappa_of_fourteen_raters_of_ten_subjects():
+    votes = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
+    answers = [np.repeat(np.arange(5), row) for row in votes]
+    assert fleiss_kappa(from_wide(answers)) == pytest.approx(0.210, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("crosstab", "kappa"),
+    [([[20, 5], [10, 15]], 0.4), ([[45, 15], [25, 15]], 0.1304), ([[25, 35], [5, 35]], 0.2593)],
+)
+def test_kappa_of_two_by_hand(crosstab, kappa):
+    assert cohen_kappa(from_crosstab(crosstab), 0, 1) == pytest.approx(kappa, abs=5e-5)
+
+
+def test_every_pair_as_scikit_learn_has_it():
+    rng = np.random.default_rng(0)
+    wide = np.where(rng.random((60, 7)) < 0.5, rng.integers(3, size=(60, 7)), -1)
+    pairs = pairwise_kappa(from_wide(wide))
+    assert len(pairs.kappa) == 21
+    for first, second, shared, kappa in zip(
+        pairs.first, pairs.second, pairs.n_shared, pairs.kappa, strict=True
+    ):
+        both = (wide[:, first] >= 0) & (wide[:, second] >= 0)
+        assert shared == both.sum()
+        assert kappa == pytest.approx(cohen_kappa_score(wide[both, first], wide[both, second]))
+    assert pairs.mean() == pytest.approx(np.average(pairs.kappa, weights=pairs.n_shared))
+
+
+def test_order_of_rows_and_names_of_classes_do_not_matter():
+    rng = np.random.default_rng(1)
+    item, annotator, label = rng.integers((20, 5, 3), size=(200, 3)).T
+    rows = rng.permutation(200)
+    before = LabelTable.from_codes(item, annotator, label)
+    after = LabelTable.from_codes(item[rows], annotator[rows], (label[rows] + 1) % 3)
+    for measure in (krippendorff_alpha, fleiss_kappa, lambda table: pairwise_kappa(table).mean()):
+        assert measure(after) == pytest.approx(measure(before))
+
+
+def test_nothing_to_agree_on():
+    same = from_wide([[0, 0], [0, 0]])
+    assert math.isnan(krippendorff_alpha(same))
+    assert math.isnan(fleiss_kappa(same))
+    assert math.isnan(cohen_kappa(same, 0, 1))
+    assert math.isnan(pairwise_kappa(same).mean())
+    assert math.isnan(cohen_kappa(from_wide([[0, -1], [-1, 1]]), 0, 1))
+    with pytest.raises(InputError, match="two labels or more"):
+        fleiss_kappa(from_wide([[0, -1], [-1, 1]]))
+
+
+def test_perfect_agreement_is_one():
+    table = from_wide([[0, 0, 0], [1, 1, 1], [2, 2, -1]])
+    assert krippendorff_alpha(table) == fleiss_kappa(table) == cohen_kappa(table, 0, 1) == 1
+
+
+def test_unknown_or_same_annotators_are_told():
+    table = from_wide([[0, 1], [1, 1]])
+    with pytest.raises(InputError, match="no annotator '7'"):
+        cohen_kappa(table, 0, 7)
+    with pytest.raises(InputError, match="'1' twice"):
+        cohen_kappa(table, 1, 1)

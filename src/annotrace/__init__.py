@@ -1,1 +1,56 @@
-"""Learn from labels that people disagree on."""
+"""Learn from labels that people disagree on.
+
+>>> import annotrace as at
+>>> train, test = at.data.load_digits().split(1400)
+>>> crowd = at.simulate.hammer_spammers(5, 10, skill=0.6, random_state=0)
+>>> table = at.simulate.simulate_labels(train.y, crowd, labels_per_item=2, random_state=0)
+>>> model = at.TraceRegularized(random_state=0).fit(train.X, table)
+>>> bool(model.score(test.X, test.y) > 0.9)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from annotrace.version import __version__
+
+if TYPE_CHECKING:
+    from annotrace import aggregation, data, diagnosis, nn, simulate
+    from annotrace.labels import LabelTable
+    from annotrace.methods import TraceRegularized, Vanilla
+    from annotrace.methods.runs import load
+
+__all__ = [
+    "LabelTable",
+    "TraceRegularized",
+    "Vanilla",
+    "__version__",
+    "aggregation",
+    "data",
+    "diagnosis",
+    "load",
+    "nn",
+    "simulate",
+]
+
+# Found on first use, so that the command line can answer `--help` without importing torch.
+_HOMES = {
+    "LabelTable": "annotrace.labels",
+    "TraceRegularized": "annotrace.methods",
+    "Vanilla": "annotrace.methods",
+    "load": "annotrace.methods.runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"annotrace.{name}")
+    raise AttributeError(f"module 'annotrace' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,1 +1,19 @@
-"""What can be trusted: pure functions of tables, matrices and posteriors."""
+"""What can be trusted: metrics and agreement, pure functions of tables and matrices."""
+
+from annotrace.diagnosis.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from annotrace.diagnosis.metrics import (
+    confusion_error,
+    dominance_margins,
+    is_diagonally_dominant,
+    skills,
+)
+
+__all__ = [
+    "cohen_kappa",
+    "confusion_error",
+    "dominance_margins",
+    "fleiss_kappa",
+    "is_diagonally_dominant",
+    "krippendorff_alpha",
+    "skills",
+]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.data import ItemSource
@@ -62,6 +64,16 @@ class CrowdData:
             return self._inputs.index_select(0, item)
         return as_tensor(self.source.load(item.cpu().numpy())).to(self.device)
 
+    def labels(self, item: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Give the labels of some items: row (a position in `item`), annotator, label."""
+        start = self._offsets[item]
+        count = self._offsets[item + 1] - start
+        row = torch.repeat_interleave(count)
+        before = count.cumsum(0) - count
+        place = (start - before).index_select(0, row) + torch.arange(len(row), device=self.device)
+        annotator = self._annotator.index_select(0, place).long()
+        return row, annotator, self._label.index_select(0, place).long()
+
     def batch(self, item: Tensor) -> Batch:
         """Give some items with their labels.
 
@@ -69,18 +81,7 @@ class CrowdData:
         ----------
         item : LongTensor of shape (n_rows,)
         """
-        start = self._offsets[item]
-        count = self._offsets[item + 1] - start
-        row = torch.repeat_interleave(count)
-        before = count.cumsum(0) - count
-        place = (start - before).index_select(0, row) + torch.arange(len(row), device=self.device)
-        return Batch(
-            self.inputs(item),
-            item,
-            row,
-            self._annotator.index_select(0, place).long(),
-            self._label.index_select(0, place).long(),
-        )
+        return Batch(self.inputs(item), item, *self.labels(item))
 
     def batches(self, items: Tensor, size: int) -> Iterator[Batch]:
         """Cut items into batches, in the order given."""
@@ -88,7 +89,7 @@ class CrowdData:
             yield self.batch(part)
 
 
-def as_tensor(array: np.ndarray) -> Tensor:
+def as_tensor(array: NDArray[Any]) -> Tensor:
     """Give an array as a tensor: float64 as float32, the types torch lacks as those it has."""
     if array.dtype.kind in "bui" and array.dtype != np.uint8:
         array = array.astype(np.float32 if array.itemsize <= 2 else np.float64)

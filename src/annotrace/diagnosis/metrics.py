@@ -1,0 +1,54 @@
+"""How good an estimate is, where the truth is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def skills(confusion: NDArray[Any]) -> NDArray[Any]:
+    """Give the mean diagonal of each matrix, shape (n_annotators,)."""
+    mean_diagonal: NDArray[Any] = np.diagonal(confusion, axis1=1, axis2=2).mean(axis=1)
+    return mean_diagonal
+
+
+def confusion_error(estimate: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Give the paper's error of confusion matrices.
+
+    The squared Frobenius distance divided by the number of classes, mean over annotators: 0 is
+    perfect. Tables print it times 100.
+
+    Parameters
+    ----------
+    estimate, truth : ndarray of shape (n_annotators, n_classes, n_classes)
+    """
+    return float(np.square(estimate - truth).sum(axis=(1, 2)).mean() / truth.shape[1])
+
+
+def dominance_margins(mean_confusion: NDArray[Any]) -> NDArray[Any]:
+    """Tell by how much the right class leads among those reported under each name.
+
+    The paper's condition of diagonal dominance compares, in the layout [true, reported], the
+    diagonal with its *column*: items of class i are called i more often than those of any other
+    class are.
+
+    Parameters
+    ----------
+    mean_confusion : ndarray of shape (n_classes, n_classes)
+        The mean over annotators.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+        ``mean[i, i] - max(mean[k, i] for k != i)``; dominant where above 0.
+    """
+    others = mean_confusion - np.diag(np.full(len(mean_confusion), np.inf))
+    margins: NDArray[Any] = np.diagonal(mean_confusion) - others.max(axis=0)
+    return margins
+
+
+def is_diagonally_dominant(confusion: NDArray[Any]) -> bool:
+    """Tell whether the mean of some matrices (n_annotators, n_classes, n_classes) is dominant."""
+    return bool(np.all(dominance_margins(confusion.mean(axis=0)) > 0))

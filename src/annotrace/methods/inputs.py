@@ -1,0 +1,133 @@
+"""What a user gives to `fit` and `predict`, turned into a source and a table whose rows match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+
+Items: TypeAlias = ArrayLike | Iterable[Any] | None
+
+
+def match(estimator: Any, X: Any, y: Any, items: Items) -> tuple[ItemSource, LabelTable]:
+    """Bring features and labels together, row by row.
+
+    Parameters
+    ----------
+    estimator : CrowdEstimator
+        Told how many features there are.
+    X : array of shape (n_items, ...), frame, or ItemSource
+    y : LabelTable, array of shape (n_items,) or array of shape (n_items, n_annotators)
+    items : array-like of shape (n_items,), optional
+
+    Returns
+    -------
+    source : ItemSource
+    table : LabelTable
+        Its item k is row k of the source.
+    """
+    if isinstance(y, LabelTable):
+        if isinstance(X, ImageFolder):
+            X = X.matching(y.items)
+        source = _source(estimator, X, items, named=not y.positional)
+        return source, _by_name(source, y)
+    if y is None:
+        raise InputError(
+            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
+            "is None."
+        )
+    source = _source(estimator, X, items, named=False)
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        table = LabelTable.from_wide(y)
+    else:
+        table = _one_annotator(column_or_1d(y, warn=True))
+    _check_length(source, table)
+    return source, table
+
+
+def rows_to_predict(estimator: Any, X: Any) -> ItemSource:
+    """Check features to predict from against those that were learned from."""
+    if isinstance(X, ItemSource):
+        return _same_shape(estimator, X)
+    if hasattr(X, "columns") and estimator.named_rows_:
+        return _same_shape(estimator, as_source(X))
+    array = _as_array(estimator, X, reset=False)
+    return _same_shape(estimator, ArraySource(array))
+
+
+def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
+    is_frame = hasattr(X, "columns") or hasattr(X, "column_names")
+    estimator.named_rows_ = named and items is None and is_frame
+    if isinstance(X, ItemSource):
+        source = X
+    elif estimator.named_rows_:
+        source = as_source(X)
+    else:
+        source = ArraySource(_as_array(estimator, X, reset=True), items)
+    estimator.n_features_in_ = int(np.prod(source.shape))
+    estimator.input_shape_ = tuple(source.shape)
+    return source
+
+
+def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
+    """Check rows of features as scikit-learn does; images only for what all arrays need."""
+    if getattr(X, "ndim", 0) > 2:
+        return np.asarray(X)
+    checked: NDArray[Any] = validate_data(estimator, X, reset=reset, dtype="numeric")
+    return checked
+
+
+def _same_shape(estimator: Any, source: ItemSource) -> ItemSource:
+    expected = estimator.input_shape_
+    if tuple(source.shape) != expected:
+        raise InputError(
+            f"Expected items of shape {expected}, as in `fit`, but got {tuple(source.shape)}."
+        )
+    return source
+
+
+def _by_name(source: ItemSource, table: LabelTable) -> LabelTable:
+    if table.positional:
+        _check_length(source, table)
+        return table
+    if source.items is None:
+        raise InputError(
+            "The items of the labels have names, and the rows of X have none: say which row is "
+            "which with `fit(X, table, items=names)`, or give a frame with an item column."
+        )
+    return table.match_items(source.items)
+
+
+def _check_length(source: ItemSource, table: LabelTable) -> None:
+    if len(source) != table.n_items:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: {len(source)} rows of X "
+            f"and labels for {table.n_items} items."
+        )
+
+
+def _one_annotator(y: NDArray[Any]) -> LabelTable:
+    """Take a vector as the labels of one annotator, every value a class."""
+    check_classification_targets(y)
+    classes, label = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise InputError("y has one class only, and there is nothing to learn.")
+    position = np.arange(len(y), dtype=np.int32)
+    return LabelTable(
+        position,
+        np.zeros(len(y), np.int32),
+        label,
+        items=position,
+        annotators=np.zeros(1, np.int32),
+        classes=classes,
+        positional=True,
+    )

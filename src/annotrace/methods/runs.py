@@ -1,0 +1,241 @@
+"""A run as a folder: written whole, checked when read, never pickled.
+
+::
+
+    truth.csv          item, label, confidence, one column a class
+    annotators.csv     annotator, n_labels, skill
+    confusion.npz      confusion (annotators, classes, classes), annotators, classes
+    model.safetensors  weights, posteriors and labels, for `load`
+    run.json           method, settings, history, versions, checksum
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from annotrace.errors import RunError
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import Names, as_names
+from annotrace.labels.writing import replacing
+from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.registry import estimator_class
+from annotrace.models import build_backbone
+from annotrace.models.backbones import Backbone
+from annotrace.training import Epoch, pick_device
+from annotrace.version import __version__
+
+FORMAT = 1
+_CODES = ("item", "annotator", "label", "truth")
+_VOCABULARIES = ("items", "annotators", "classes")
+
+
+def save_run(model: CrowdEstimator, folder: Path) -> None:
+    """Write a fitted model to a folder, each file whole or not at all."""
+    from safetensors.torch import save
+
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; give a folder to save to.")
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = save({name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()})
+    _write(folder / "model.safetensors", lambda file: file.write(weights))
+    write_truth(folder, model.table_, model.posterior_)
+    _write(folder / "annotators.csv", model.annotators_.write_csv)
+    if hasattr(model, "confusion_"):
+        write_confusion(folder, model.table_, model.confusion_)
+    else:
+        (folder / "confusion.npz").unlink(missing_ok=True)
+    described = json.dumps(_describe(model, weights), indent=1, default=str) + "\n"
+    _write(folder / "run.json", lambda file: file.write(described.encode()))
+
+
+def load(
+    folder: str | Path, *, backbone: Backbone | None = None, device: str = "auto"
+) -> CrowdEstimator:
+    """Read a fitted model back from the folder that `save` wrote.
+
+    Parameters
+    ----------
+    folder : str or Path
+    backbone : nn.Module, optional
+        Needed where the model was trained with a module of one's own: a run holds weights, not
+        code.
+    device : str
+
+    Raises
+    ------
+    RunError
+        If the run is not there, damaged, or from a newer version.
+    """
+    folder = Path(folder)
+    described = _read_description(folder)
+    tensors = _read_tensors(folder, described)
+    params = {**described["params"], "device": device}
+    if described["custom_backbone"]:
+        if backbone is None:
+            raise RunError(
+                f"{folder}: trained with a network of its own; give it as load(..., backbone=...)."
+            )
+        params["backbone"] = backbone
+    model = estimator_class(described["method"])(**params)
+    _restore(model, described, tensors)
+    return model
+
+
+def write_truth(folder: Path, table: LabelTable, posterior: NDArray[Any]) -> None:
+    """Write truth.csv: the likeliest class of each item, its probability, and those of all."""
+    import polars as pl
+
+    best = posterior.argmax(axis=1)
+    names = [str(name) for name in table.classes.tolist()]
+    prefix = "class " if {"item", "label", "confidence"} & set(names) else ""
+    columns = {
+        "item": table.items.tolist(),
+        "label": table.classes[best].tolist(),
+        "confidence": posterior.max(axis=1),
+        **{prefix + name: posterior[:, place] for place, name in enumerate(names)},
+    }
+    _write(folder / "truth.csv", pl.DataFrame(columns).write_csv)
+
+
+def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
+    """Write confusion.npz: the matrices with the names of their axes."""
+    arrays: dict[str, Any] = {
+        "confusion": confusion,
+        "annotators": np.array(table.annotators.tolist()),
+        "classes": np.array(table.classes.tolist()),
+    }
+    _write(folder / "confusion.npz", lambda file: np.savez_compressed(file, **arrays))
+
+
+def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
+    with replacing(path) as file:
+        writer(file)
+
+
+def _tensors(model: CrowdEstimator) -> dict[str, Tensor]:
+    tensors = {
+        f"{part}.{name}": tensor
+        for part, module in model._parts().items()
+        for name, tensor in module.state_dict().items()
+    }
+    table = model.table_
+    for name in ("posterior_", "confusion_"):
+        if hasattr(model, name):
+            tensors[name] = torch.from_numpy(getattr(model, name))
+    for name in _CODES:
+        if getattr(table, name) is not None:
+            tensors[f"labels.{name}"] = torch.from_numpy(getattr(table, name).copy())
+    for name in _VOCABULARIES:
+        tensors[f"labels.{name}"] = _pack(getattr(table, name))
+    return tensors
+
+
+def _pack(names: Names) -> Tensor:
+    return torch.frombuffer(bytearray(json.dumps(names.tolist()).encode()), dtype=torch.uint8)
+
+
+def _unpack(packed: Tensor) -> Names:
+    return as_names(json.loads(packed.numpy().tobytes().decode()))
+
+
+def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
+    params = model.get_params(deep=False)
+    custom = isinstance(params["backbone"], torch.nn.Module)
+    left_out = {"callbacks", "checkpoint", "device"} | ({"backbone"} if custom else set())
+    if not isinstance(params["random_state"], int | None):
+        left_out.add("random_state")
+    table = model.table_
+    return {
+        "format": FORMAT,
+        "method": model.method,
+        "params": {name: value for name, value in params.items() if name not in left_out},
+        "custom_backbone": custom,
+        "input_shape": list(model.input_shape_),
+        "named_rows": model.named_rows_,
+        "positional": table.positional,
+        "counts": {
+            "items": table.n_items,
+            "annotators": table.n_annotators,
+            "labels": table.n_labels,
+            "classes": table.n_classes,
+        },
+        "history": [asdict(epoch) for epoch in model.history_],
+        "versions": {
+            "annotrace": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "sha256": {"model.safetensors": hashlib.sha256(weights).hexdigest()},
+    }
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    if not path.is_file():
+        raise RunError(f"{folder}: no run here, there is no run.json in it.")
+    try:
+        described: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        written = int(described["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: damaged, it cannot be read as a run ({error!r}).") from None
+    if written > FORMAT:
+        version = described.get("versions", {}).get("annotrace", "?")
+        raise RunError(
+            f"{folder}: written by a newer annotrace ({version}, format {written}); this one is "
+            f"{__version__} and reads format {FORMAT}. Update annotrace."
+        )
+    return described
+
+
+def _read_tensors(folder: Path, described: dict[str, Any]) -> dict[str, Tensor]:
+    from safetensors.torch import load as load_tensors
+
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        raise RunError(f"{folder}: incomplete, there is no model.safetensors in it.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != described["sha256"]["model.safetensors"]:
+        raise RunError(f"{path}: damaged, its content is not what run.json says was written.")
+    tensors: dict[str, Tensor] = load_tensors(content)
+    return tensors
+
+
+def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    parts = {name: tensors[f"labels.{name}"].numpy() for name in _CODES[:3]}
+    names = {name: _unpack(tensors[f"labels.{name}"]) for name in _VOCABULARIES}
+    truth = tensors.get("labels.truth")
+    model.table_ = LabelTable(
+        **parts,
+        **names,
+        truth=None if truth is None else truth.numpy(),
+        positional=described["positional"],
+    )
+    model._set_classes()
+    model.input_shape_ = tuple(described["input_shape"])
+    model.n_features_in_ = int(np.prod(model.input_shape_))
+    model.named_rows_ = described["named_rows"]
+    model.history_ = [Epoch(**epoch) for epoch in described["history"]]
+    for name in ("posterior_", "confusion_"):
+        if name in tensors:
+            setattr(model, name, tensors[name].numpy())
+    device = pick_device(model.device)
+    blank = torch.zeros(2, *model.input_shape_)
+    model.network_ = build_backbone(model.backbone, blank, model.table_.n_classes)
+    model._build_parts(device)
+    for part, module in model._parts().items():
+        prefix = f"{part}."
+        state = {k[len(prefix) :]: v for k, v in tensors.items() if k.startswith(prefix)}
+        module.load_state_dict(state)
+        module.to(device).eval()

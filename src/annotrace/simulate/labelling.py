@@ -1,0 +1,130 @@
+"""Who labels what, and what they then say."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+from annotrace.labels.codes import Seed
+from annotrace.labels.vocabulary import Codes
+
+_CHUNK = 1 << 18
+
+
+def simulate_labels(
+    truth: ArrayLike,
+    confusion: NDArray[np.float64],
+    *,
+    labels_per_item: int | None = None,
+    activity: ArrayLike | None = None,
+    random_state: Seed = None,
+) -> LabelTable:
+    """Let annotators with known confusion matrices label items of known class.
+
+    Parameters
+    ----------
+    truth : array-like of int, shape (n_items,)
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    labels_per_item : int, optional
+        How many annotators, drawn at random, label each item; all of them unless given.
+    activity : array-like of shape (n_annotators,), optional
+        How much each annotator labels compared with the others; alike unless given.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    LabelTable
+        With the truth in it.
+
+    Examples
+    --------
+    >>> from annotrace.simulate import hammer_spammers
+    >>> simulate_labels([0, 1, 2, 1], hammer_spammers(5, 3, skill=0.7, random_state=0),
+    ...                 labels_per_item=2, random_state=0)
+    LabelTable(4 items, 5 annotators, 3 classes, 8 labels)
+    """
+    rng = np.random.default_rng(random_state)
+    classes = np.asarray(truth)
+    n_annotators, n_classes, _ = confusion.shape
+    item, annotator = allocate(len(classes), n_annotators, labels_per_item, activity, rng)
+    label = _report(confusion, annotator, classes[item], rng)
+    return LabelTable.from_codes(
+        item,
+        annotator,
+        label,
+        n_items=len(classes),
+        n_annotators=n_annotators,
+        n_classes=n_classes,
+        truth=classes,
+    )
+
+
+def allocate(
+    n_items: int,
+    n_annotators: int,
+    labels_per_item: int | None = None,
+    activity: ArrayLike | None = None,
+    random_state: Seed = None,
+) -> tuple[Codes, Codes]:
+    """Draw who labels what: distinct annotators for each item.
+
+    Returns
+    -------
+    item, annotator : ndarray of shape (n_labels,), int32
+    """
+    k = n_annotators if labels_per_item is None else labels_per_item
+    if not 1 <= k <= n_annotators:
+        raise InputError(
+            f"Expected `labels_per_item` to be from 1 to {n_annotators}, the number of "
+            f"annotators, but got {k}."
+        )
+    item = np.repeat(np.arange(n_items, dtype=np.int32), k)
+    if k == n_annotators:
+        return item, np.tile(np.arange(n_annotators, dtype=np.int32), n_items)
+    rng = np.random.default_rng(random_state)
+    return item, _draw_distinct(n_items, k, _shares(activity, n_annotators), rng).ravel()
+
+
+def _shares(activity: ArrayLike | None, n_annotators: int) -> NDArray[np.float64]:
+    weights = np.ones(n_annotators) if activity is None else np.asarray(activity, float)
+    if weights.shape != (n_annotators,) or np.any(weights <= 0):
+        raise InputError(
+            f"Expected `activity` to be {n_annotators} numbers above 0, but got {activity!r}."
+        )
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
+
+
+def _draw_distinct(
+    n_items: int, k: int, shares: NDArray[np.float64], rng: np.random.Generator
+) -> Codes:
+    """Draw k distinct annotators for each item, one after the other, by their shares."""
+    cumulative = np.cumsum(shares)
+    cumulative[-1] = 1.0
+    drawn = np.empty((n_items, k), np.int32)
+    for place in range(k):
+        open_rows = np.arange(n_items)
+        while len(open_rows):
+            choice = np.searchsorted(cumulative, rng.random(len(open_rows)), side="right")
+            drawn[open_rows, place] = choice
+            taken = (drawn[open_rows, :place] == choice[:, None]).any(axis=1)
+            open_rows = open_rows[taken]
+    return drawn
+
+
+def _report(
+    confusion: NDArray[np.float64],
+    annotator: Codes,
+    true: NDArray[np.integer],
+    rng: np.random.Generator,
+) -> Codes:
+    cumulative = confusion.cumsum(axis=2)
+    chance = rng.random(len(annotator))
+    label = np.empty(len(annotator), np.int32)
+    for start in range(0, len(label), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        label[part] = (chance[part, None] >= cumulative[annotator[part], true[part]]).sum(axis=1)
+    # A row may sum to a hair less than one.
+    return label.clip(max=confusion.shape[2] - 1)

@@ -1,0 +1,26 @@
+"""Which training a checkpoint belongs to."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from typing import Any
+
+from annotrace.labels import LabelTable
+from annotrace.training.settings import Settings
+
+
+def fingerprint(estimator: Any, settings: Settings, table: LabelTable) -> str:
+    """Name a training by its method, settings and labels."""
+    digest = hashlib.sha256()
+    # What only shows or stores does not change what is learned.
+    params = {
+        name: repr(value)
+        for name, value in estimator.get_params().items()
+        if name not in ("verbose", "callbacks", "checkpoint", "device")
+    }
+    digest.update(repr((type(estimator).__name__, sorted(params.items()))).encode())
+    digest.update(repr(sorted(asdict(settings).items())).encode())
+    for column in (table.item, table.annotator, table.label):
+        digest.update(column.tobytes())
+    return digest.hexdigest()

@@ -26,7 +26,9 @@ class TwoStage(TargetEstimator):
     Parameters
     ----------
     aggregate : str
-        The short name of an aggregation; see `annotrace.aggregation.list_aggregations`.
+        The short name of an aggregation; see `annotrace.aggregation.list_aggregations`. The
+        default is Dawid-Skene with a prior that pools annotators, which does no harm where an
+        item has one label only; plain Dawid-Skene does.
     hard : bool
         Learn the likeliest class of each item rather than the probabilities of all.
     mixup : float
@@ -40,7 +42,7 @@ class TwoStage(TargetEstimator):
         As fitted; `confusion_` and `posterior_` are its own.
     """
 
-    aggregate: str = "dawid-skene"
+    aggregate: str = "pooled"
     hard: bool = False
     mixup: float = 0.0
 

@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+from annotrace.diagnosis import confusion_error, dominance_margins, is_diagonally_dominant, skills
+from annotrace.simulate import cifar10_annotators
+
+
+def test_confusion_error_is_the_papers_formula():
+    truth = np.array([[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
+    estimate = np.stack([np.eye(2), np.eye(2)])
+    # First annotator .5^2 + .5^2, second 0; divided by 2 classes, mean over 2 annotators.
+    assert confusion_error(estimate, truth) == pytest.approx(0.125)
+
+
+def test_identity_against_the_cifar10_group_costs_59():
+    identity = np.broadcast_to(np.eye(10), (4, 10, 10))
+    assert 100 * confusion_error(identity, cifar10_annotators()) == pytest.approx(59, abs=0.5)
+
+
+def test_dominance_compares_the_diagonal_with_its_column():
+    # Row 0 is dominant in the row sense (.4 > .35, .25), but class 1 is called 0 more often (.45).
+    mean = np.array([[0.40, 0.35, 0.25], [0.45, 0.55, 0.0], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(dominance_margins(mean), [-0.05, 0.20, 0.75])
+    assert not is_diagonally_dominant(mean[None])
+    assert is_diagonally_dominant(np.eye(3)[None])
+
+
+def test_skill_is_the_mean_diagonal():
+    np.testing.assert_allclose(skills(np.array([[[0.9, 0.1], [0.3, 0.7]]])), [0.8])

@@ -1,0 +1,33 @@
+"""Small simulated crowds that several tests learn from."""
+
+import numpy as np
+
+from annotrace.data import load_digits
+from annotrace.diagnosis import is_diagonally_dominant
+from annotrace.simulate import pairwise_flippers, simulate_labels
+
+
+def digits():
+    return load_digits().split(1400)
+
+
+def dominant_flippers(skill, n_draws):
+    """The first draws, by seed, whose mean matrix is diagonally dominant."""
+    draws, seed = [], 0
+    while len(draws) < n_draws:
+        group = pairwise_flippers(5, 10, skill, np.random.default_rng(seed))
+        if is_diagonally_dominant(group):
+            draws.append((seed, group))
+        seed += 1
+    return draws
+
+
+def blobs(n_items=240, n_annotators=6, skill=0.8, labels_per_item=2, seed=0):
+    """Three well separated classes: X, truth, table, matrices."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n_items)
+    centres = np.array([[0.0, 4.0], [4.0, 0.0], [-4.0, -4.0]])
+    X = (centres[truth] + rng.normal(size=(n_items, 2))).astype(np.float32)
+    confusion = pairwise_flippers(n_annotators, 3, skill, rng)
+    table = simulate_labels(truth, confusion, labels_per_item=labels_per_item, random_state=rng)
+    return X, truth, table, confusion

@@ -1,0 +1,95 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from crowds import blobs
+
+import annotrace as at
+from annotrace.errors import InputError
+
+
+def fit(X, y, **settings):
+    return at.TraceRegularized(epochs=3, random_state=0).fit(X, y, **settings)
+
+
+def named(table, names):
+    frame = {
+        "item": np.array(names)[table.item],
+        "annotator": table.annotator,
+        "label": table.label,
+    }
+    return at.LabelTable.from_long(frame, classes=[0, 1, 2])
+
+
+def test_a_table_of_names_is_matched_by_name_whatever_the_order():
+    X, _, table, _ = blobs(n_items=50)
+    names = [f"item {k}" for k in range(50)]
+    expected = fit(X, table)
+    shuffled = np.random.default_rng(0).permutation(50)
+    model = fit(X[shuffled], named(table, names), items=np.array(names)[shuffled])
+    assert model.items_.tolist() == [names[k] for k in shuffled]
+    ours = model.table_.votes()
+    np.testing.assert_array_equal(ours, expected.table_.votes()[shuffled])
+
+
+def test_names_without_items_are_refused_with_the_remedy():
+    X, _, table, _ = blobs(n_items=50)
+    with pytest.raises(InputError, match=r"fit\(X, table, items=names\)"):
+        fit(X, named(table, [f"i{k}" for k in range(50)]))
+
+
+def test_unmatched_names_are_counted_both_ways():
+    X, _, table, _ = blobs(n_items=50)
+    names = [f"i{k}" for k in range(50)]
+    with pytest.raises(
+        InputError, match=r"2 items of the labels have no features .*2 rows of features have no"
+    ):
+        fit(X, named(table, names), items=[*names[:48], "x", "y"])
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_frame_with_an_item_column_matches_itself(frame):
+    X, _, table, _ = blobs(n_items=50)
+    names = [f"i{k}" for k in range(50)]
+    features = frame({"image": names, "a": X[:, 0], "b": X[:, 1]})
+    model = fit(features, named(table, names))
+    np.testing.assert_allclose(model.predict_proba(features), model.predict_proba(X))
+
+
+def test_an_array_of_annotators_and_a_vector_are_labels_too():
+    X, truth, table, _ = blobs(n_items=50)
+    wide = table.to_wide()
+    np.testing.assert_array_equal(
+        fit(X, wide).predict_proba(X), fit(X, at.LabelTable.from_wide(wide)).predict_proba(X)
+    )
+    with_nan = np.where(wide < 0, np.nan, wide)
+    np.testing.assert_array_equal(fit(X, with_nan).posterior_, fit(X, wide).posterior_)
+    vector = fit(X, np.where(truth == 0, -1, truth))
+    assert vector.classes_.tolist() == [-1, 1, 2]
+    assert vector.confusion_.shape == (1, 3, 3)
+
+
+def test_text_classes_come_back_as_text():
+    X, truth, _, _ = blobs(n_items=50)
+    names = np.array(["cat", "dog", "emu"])[truth]
+    assert set(fit(X, names).predict(X)) <= {"cat", "dog", "emu"}
+
+
+def test_rows_of_another_shape_are_refused_at_prediction():
+    X, _, table, _ = blobs(n_items=50)
+    model = fit(X, table)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(np.zeros((3, 5)))
+
+
+def test_a_different_number_of_rows_is_refused():
+    X, _, table, _ = blobs(n_items=50)
+    with pytest.raises(InputError, match="49 rows of X and labels for 50 items"):
+        fit(X[:49], table)
+
+
+def test_a_table_without_labels_is_refused():
+    X = blobs(n_items=50)[0]
+    empty = at.LabelTable.from_codes([], [], [], n_items=50, n_annotators=2, n_classes=3)
+    with pytest.raises(InputError, match="no labels"):
+        fit(X, empty)

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import torch
+from crowds import blobs, digits, dominant_flippers
+from torch import nn
+
+import annotrace as at
+from annotrace.diagnosis import confusion_error
+from annotrace.errors import InputError
+from annotrace.simulate import simulate_labels
+
+
+def test_recovers_five_flippers_from_one_label_an_item():
+    train, test = digits()
+    accuracy, error = [], []
+    for seed, crowd in dominant_flippers(0.35, 5):
+        table = simulate_labels(train.y, crowd, labels_per_item=1, random_state=seed)
+        model = at.TraceRegularized(random_state=seed).fit(train.X, table)
+        accuracy.append(model.score(test.X, test.y))
+        error.append(100 * confusion_error(model.confusion_, crowd))
+    assert np.mean(accuracy) >= 0.85
+    assert min(accuracy) >= 0.70
+    assert np.mean(error) <= 14
+
+
+def test_the_paper_protocol_is_the_published_one():
+    model = at.TraceRegularized(protocol="paper")
+    settings = model._settings(seed=0)
+    assert (settings.epochs, settings.batch_size, settings.lr) == (200, 50, 1e-3)
+    assert (settings.schedule, settings.weight_decay, model.lam) == ("constant", 0.0, 0.01)
+    X, _, table, _ = blobs()
+    layer = model.set_params(epochs=1, lr=1e-12).fit(X, table).confusion_layer_
+    assert layer.lr_scale == 1
+    expected = 6 * torch.eye(3) - 5
+    torch.testing.assert_close(layer.weight.detach(), expected.expand(6, 3, 3), atol=1e-6, rtol=0)
+    assert at.TraceRegularized(protocol="paper", epochs=3)._settings(0).epochs == 3
+    with pytest.raises(InputError, match="`protocol` to be one of 'default', 'paper'"):
+        at.TraceRegularized(protocol="papier").fit(X, table)
+
+
+def test_the_trace_makes_annotators_less_trusted():
+    X, _, table, _ = blobs(skill=0.6)
+    skills = [
+        at.TraceRegularized(lam=lam, epochs=20, random_state=0).fit(X, table).confusion_
+        for lam in (0.0, 0.3)
+    ]
+    traces = [np.trace(matrices, axis1=1, axis2=2).mean() for matrices in skills]
+    assert traces[1] < traces[0] - 0.05
+
+
+def test_posterior_is_classifier_times_labels():
+    X, _, table, _ = blobs(n_items=60)
+    model = at.TraceRegularized(epochs=5, random_state=0).fit(X, table)
+    joint = model.predict_proba(X)
+    for item, annotator, label in zip(table.item, table.annotator, table.label, strict=True):
+        joint[item] *= model.confusion_[annotator, :, label]
+    np.testing.assert_allclose(
+        model.posterior_, joint / joint.sum(axis=1, keepdims=True), atol=1e-5
+    )
+
+
+def test_many_annotators_are_learned_by_sparse_steps():
+    X, truth, table, _ = blobs(n_items=3000, n_annotators=7000, labels_per_item=5)
+    model = at.TraceRegularized(epochs=10, random_state=0).fit(X, table)
+    assert model.confusion_layer_.sparse
+    assert model.score(X, truth) > 0.95
+    seen = table.labels_per_annotator() >= 6
+    assert seen.sum() > 50
+    estimated = np.diagonal(model.confusion_, axis1=1, axis2=2).mean(axis=1)
+    assert estimated[seen].mean() == pytest.approx(0.8, abs=0.12)
+
+
+def test_a_network_of_ones_own_is_copied_and_reloaded_by_hand(tmp_path):
+    X, truth, table, _ = blobs()
+    network = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 3))
+    before = network[0].weight.detach().clone()
+    model = at.TraceRegularized(backbone=network, epochs=40, lr=1e-2, random_state=0).fit(X, table)
+    torch.testing.assert_close(network[0].weight.detach(), before)
+    assert model.score(X, truth) > 0.9
+    model.save(tmp_path)
+    with pytest.raises(at.methods.runs.RunError, match=r"load\(..., backbone=...\)"):
+        at.load(tmp_path)
+    loaded = at.load(tmp_path, backbone=network)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_images_go_to_the_papers_network_as_uint8():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 120)
+    X = (rng.integers(0, 60, (120, 12, 12)) + 150 * truth[:, None, None]).astype(np.uint8)
+    X[:, :6] //= 2
+    table = simulate_labels(truth, np.array([[[0.9, 0.1], [0.1, 0.9]]]), random_state=0)
+    model = at.TraceRegularized(epochs=4, random_state=0).fit(X, table)
+    assert isinstance(model.network_[2][0], nn.Conv2d)
+    assert model.score(X, truth) > 0.9
+
+
+def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path):
+    X, _, table, _ = blobs()
+    whole = at.TraceRegularized(epochs=6, random_state=0).fit(X, table)
+
+    def stop(epoch):
+        if epoch.number == 3:
+            import signal
+
+            signal.raise_signal(signal.SIGINT)
+
+    path = tmp_path / "checkpoint.pt"
+    with pytest.raises(KeyboardInterrupt, match="Stopped in epoch 4 of 6"):
+        at.TraceRegularized(epochs=6, random_state=0, checkpoint=path, callbacks=[stop]).fit(
+            X, table
+        )
+    resumed = at.TraceRegularized(epochs=6, random_state=0, checkpoint=path).fit(X, table)
+    np.testing.assert_array_equal(resumed.confusion_, whole.confusion_)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    assert not path.exists()

@@ -1,0 +1,27 @@
+import time
+
+import numpy as np
+from crowds import blobs
+
+import annotrace as at
+
+
+def test_weights_favour_the_annotators_who_are_right():
+    X, truth, _, _ = blobs(n_items=600)
+    rng = np.random.default_rng(0)
+    right = np.eye(3) * 0.9 + 0.1 / 3
+    noise = np.full((3, 3), 1 / 3)
+    confusion = np.stack([right, right, noise])
+    table = at.simulate.simulate_labels(truth, confusion, random_state=rng)
+    model = at.WeightedDoctorNet(epochs=40, random_state=0).fit(X, table)
+    np.testing.assert_allclose(model.weights_.sum(), 1, atol=1e-6)
+    assert model.weights_[2] < min(model.weights_[:2])
+
+
+def test_copes_with_100_000_annotators():
+    X, truth, table, _ = blobs(n_items=2000, n_annotators=100_000, labels_per_item=3)
+    started = time.monotonic()
+    model = at.WeightedDoctorNet(epochs=2, width=16, random_state=0).fit(X, table)
+    assert model._heads.sparse
+    assert model.score(X[:200], truth[:200]) > 0.8
+    assert time.monotonic() - started < 120

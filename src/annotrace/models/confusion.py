@@ -165,7 +165,7 @@ class Confusion(nn.Module):
                 "The mean trace of a batch needs to know how often each annotator labels: give "
                 "`Confusion(..., frequency=labels_per_annotator / n_items)`."
             )
-        return self._trace_share.index_select(0, annotator) / n_rows
+        return at_least_float32(self._trace_share.index_select(0, annotator)) / n_rows
 
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:
@@ -200,8 +200,8 @@ def _starting_weights(
 def _trace_share(frequency: Tensor | None) -> Tensor | None:
     if frequency is None:
         return None
-    active = torch.count_nonzero(frequency)
-    return torch.where(frequency > 0, 1 / (frequency * active).clamp_min(1e-30), 0.0)
+    share = 1 / (frequency.float() * torch.count_nonzero(frequency))
+    return torch.where(frequency > 0, share, 0.0)
 
 
 def _log_rows(weight: Tensor, parametrization: Parametrization) -> Tensor:

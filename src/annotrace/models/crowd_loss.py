@@ -78,7 +78,7 @@ def trace_regularized_nll(
         log_matrices = layer.log_matrices()
         log_columns = log_matrices[annotator, :, label]
         mean_trace = log_matrices.diagonal(dim1=1, dim2=2).exp().sum(1).mean()
-    nll = -mixture_log_likelihood(log_p, log_columns, row).sum() / len(logits)
+    nll = -mixture_log_likelihood(log_p, log_columns.to(log_p.dtype), row).sum() / len(logits)
     return nll + lam * mean_trace
 
 

@@ -51,6 +51,8 @@ class _MixtureLogLikelihood(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        if torch.is_grad_enabled():
+            raise NotImplementedError("The crowd likelihood has no second derivatives.")
         posterior, row = ctx.saved_tensors
         joint_grad = posterior * grad[:, None]
         log_p_grad = joint_grad.new_zeros(ctx.n_rows, joint_grad.shape[1])

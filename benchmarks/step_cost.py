@@ -1,0 +1,137 @@
+"""What a crowd step costs beside a plain one, and what a label table weighs.
+
+Steps are timed in turn, again and again in one run, and each is given by a low quantile, since
+what else runs on a machine only ever makes a step slower.
+
+    python benchmarks/step_cost.py [--repeats 2000] [--threads 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from annotrace.labels import LabelTable
+from annotrace.models import Confusion, RowAdam, mlp, resnet9, trace_regularized_nll
+
+ITEMS, LABELS_AN_ITEM, CLASSES = 64, 5, 10
+BATCHES = 50
+Step = Callable[[], None]
+
+
+def plain_step(network: nn.Module, inputs: Tensor) -> Step:
+    """Make a step of cross-entropy with Adam."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+    truth = torch.randint(CLASSES, (ITEMS,))
+
+    def step() -> None:
+        loss = F.cross_entropy(network(inputs), truth)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def crowd_step(network: nn.Module, inputs: Tensor, n_annotators: int) -> Step:
+    """Make a step of the paper's loss, with the same Adam and `RowAdam` for the matrices."""
+    frequency = torch.full((n_annotators,), LABELS_AN_ITEM / n_annotators)
+    layer = Confusion(n_annotators, CLASSES, sparse=True, frequency=frequency)
+    optimizers = [
+        torch.optim.Adam(network.parameters(), lr=1e-3, fused=True),
+        RowAdam(layer.parameters(), lr=1e-2),
+    ]
+    row = torch.arange(ITEMS).repeat_interleave(LABELS_AN_ITEM)
+    annotators = torch.randint(n_annotators, (BATCHES, len(row)))
+    labels = torch.randint(CLASSES, (BATCHES, len(row)))
+    turn = iter(range(10**9))
+
+    def step() -> None:
+        batch = next(turn) % BATCHES
+        loss = trace_regularized_nll(
+            network(inputs), layer, row, annotators[batch], labels[batch], lam=0.01
+        )
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+
+    return step
+
+
+def seconds_in_turn(steps: dict[str, Step], repeats: int) -> dict[str, float]:
+    """Time the steps in turn; give the tenth percentile of each, after a warm-up."""
+    taken: dict[str, list[float]] = {name: [] for name in steps}
+    for repeat in range(repeats + repeats // 10):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            if repeat >= repeats // 10:
+                taken[name].append(time.perf_counter() - start)
+    return {name: float(np.quantile(times, 0.1)) for name, times in taken.items()}
+
+
+def show(name: str, ratio: float, bar: float) -> None:
+    print(f"{name:<60} {ratio:6.2f}  (at most {bar})  {'ok' if ratio <= bar else 'OVER'}")
+
+
+def compare_steps(repeats: int) -> None:
+    features, images = torch.randn(ITEMS, 512), torch.randn(ITEMS, 3, 32, 32)
+    took = seconds_in_turn(
+        {
+            "plain": plain_step(mlp(512, CLASSES), features),
+            "1,000": crowd_step(mlp(512, CLASSES), features, 1_000),
+            "100,000": crowd_step(mlp(512, CLASSES), features, 100_000),
+        },
+        repeats,
+    )
+    print("  ".join(f"{name} {seconds * 1e6:.0f} us" for name, seconds in took.items()))
+    show("mlp: 100,000 annotators to 1,000", took["100,000"] / took["1,000"], 1.3)
+    show("mlp: crowd of 1,000 to plain cross-entropy", took["1,000"] / took["plain"], 2.5)
+    show("mlp: crowd of 100,000 to plain cross-entropy", took["100,000"] / took["plain"], 2.5)
+    took = seconds_in_turn(
+        {
+            "plain": plain_step(resnet9(3, CLASSES), images),
+            "crowd": crowd_step(resnet9(3, CLASSES), images, 1_000),
+        },
+        max(3, repeats // 400),
+    )
+    show("resnet9: crowd of 1,000 to plain cross-entropy", took["crowd"] / took["plain"], 1.1)
+
+
+def weigh_table(n_items: int = 1_000_000, n_annotators: int = 10_000) -> None:
+    rng = np.random.default_rng(0)
+    item = np.repeat(np.arange(n_items, dtype=np.int32), LABELS_AN_ITEM)
+    annotator = rng.integers(n_annotators, size=len(item), dtype=np.int32)
+    label = rng.integers(CLASSES, size=len(item), dtype=np.int32)
+    tracemalloc.start()
+    table = LabelTable.from_codes(
+        item, annotator, label, n_items=n_items, n_annotators=n_annotators, n_classes=CLASSES
+    )
+    held = tracemalloc.get_traced_memory()[0] / 1e6
+    tracemalloc.stop()
+    print(f"table of {len(table):,} labels: nbytes {table.nbytes / 1e6:.0f} MB, held {held:.0f} MB")
+    show("table: megabytes", max(held, table.nbytes / 1e6), 100)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=2000)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(0)
+    compare_steps(options.repeats)
+    weigh_table()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,7 @@
 """What a crowd step costs beside a plain one, and what a label table weighs.
 
-Steps are timed in turn, again and again in one run, and each is given by a low quantile, since
+A step is what training does: find the batch and its labels, forward, backward, optimisers. The
+plain step takes its batch from the same table. Steps are timed in turn, again and again in one run, and each is given by a low quantile, since
 what else runs on a machine only ever makes a step slower.
 
     python benchmarks/step_cost.py [--repeats 2000] [--threads 1]
@@ -12,52 +13,48 @@ import argparse
 import time
 import tracemalloc
 from collections.abc import Callable
+from itertools import cycle
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
+from annotrace.data import ArraySource
 from annotrace.labels import LabelTable
 from annotrace.models import Confusion, RowAdam, mlp, resnet9, trace_regularized_nll
+from annotrace.training import Batch, CrowdData
 
 ITEMS, LABELS_AN_ITEM, CLASSES = 64, 5, 10
 BATCHES = 50
 Step = Callable[[], None]
 
 
-def plain_step(network: nn.Module, inputs: Tensor) -> Step:
-    """Make a step of cross-entropy with Adam."""
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
-    truth = torch.randint(CLASSES, (ITEMS,))
+def random_data(shape: tuple[int, ...], n_annotators: int) -> CrowdData:
+    rng = np.random.default_rng(0)
+    n_items = ITEMS * BATCHES
+    item = np.repeat(np.arange(n_items), LABELS_AN_ITEM)
+    table = LabelTable.from_codes(
+        item,
+        rng.integers(n_annotators, size=len(item)),
+        rng.integers(CLASSES, size=len(item)),
+        n_items=n_items,
+        n_annotators=n_annotators,
+        n_classes=CLASSES,
+    )
+    X = rng.normal(size=(n_items, *shape)).astype(np.float32)
+    return CrowdData(ArraySource(X), table, torch.device("cpu"))
+
+
+def make_step(
+    data: CrowdData, loss_of: Callable[[Batch], Tensor], optimizers: list[Optimizer]
+) -> Step:
+    """Make a step that takes the next batch each time it is called."""
+    batches = cycle(torch.arange(ITEMS * BATCHES).split(ITEMS))
 
     def step() -> None:
-        loss = F.cross_entropy(network(inputs), truth)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
-def crowd_step(network: nn.Module, inputs: Tensor, n_annotators: int) -> Step:
-    """Make a step of the paper's loss, with the same Adam and `RowAdam` for the matrices."""
-    frequency = torch.full((n_annotators,), LABELS_AN_ITEM / n_annotators)
-    layer = Confusion(n_annotators, CLASSES, sparse=True, frequency=frequency)
-    optimizers = [
-        torch.optim.Adam(network.parameters(), lr=1e-3, fused=True),
-        RowAdam(layer.parameters(), lr=1e-2),
-    ]
-    row = torch.arange(ITEMS).repeat_interleave(LABELS_AN_ITEM)
-    annotators = torch.randint(n_annotators, (BATCHES, len(row)))
-    labels = torch.randint(CLASSES, (BATCHES, len(row)))
-    turn = iter(range(10**9))
-
-    def step() -> None:
-        batch = next(turn) % BATCHES
-        loss = trace_regularized_nll(
-            network(inputs), layer, row, annotators[batch], labels[batch], lam=0.01
-        )
+        loss = loss_of(data.batch(next(batches)))
         for optimizer in optimizers:
             optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -65,6 +62,30 @@ def crowd_step(network: nn.Module, inputs: Tensor, n_annotators: int) -> Step:
             optimizer.step()
 
     return step
+
+
+def plain_step(network: nn.Module, data: CrowdData) -> Step:
+    """Make a step of cross-entropy with Adam."""
+    truth = torch.randint(CLASSES, (ITEMS * BATCHES,))
+    adam = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+    return make_step(
+        data, lambda batch: F.cross_entropy(network(batch.inputs), truth[batch.item]), [adam]
+    )
+
+
+def crowd_step(network: nn.Module, data: CrowdData) -> Step:
+    """Make a step of the paper's loss, with the same Adam, and `RowAdam` for the matrices."""
+    counts = torch.from_numpy(data.table.labels_per_annotator())
+    layer = Confusion(len(counts), CLASSES, sparse=True, frequency=counts / data.table.n_items)
+    adam = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+
+    def loss_of(batch: Batch) -> Tensor:
+        logits = network(batch.inputs)
+        return trace_regularized_nll(
+            logits, layer, batch.row, batch.annotator, batch.label, lam=0.01
+        )
+
+    return make_step(data, loss_of, [adam, RowAdam(layer.parameters(), lr=1e-2)])
 
 
 def seconds_in_turn(steps: dict[str, Step], repeats: int) -> dict[str, float]:
@@ -84,12 +105,12 @@ def show(name: str, ratio: float, bar: float) -> None:
 
 
 def compare_steps(repeats: int) -> None:
-    features, images = torch.randn(ITEMS, 512), torch.randn(ITEMS, 3, 32, 32)
+    few, many = random_data((512,), 1_000), random_data((512,), 100_000)
     took = seconds_in_turn(
         {
-            "plain": plain_step(mlp(512, CLASSES), features),
-            "1,000": crowd_step(mlp(512, CLASSES), features, 1_000),
-            "100,000": crowd_step(mlp(512, CLASSES), features, 100_000),
+            "plain": plain_step(mlp(512, CLASSES), few),
+            "1,000": crowd_step(mlp(512, CLASSES), few),
+            "100,000": crowd_step(mlp(512, CLASSES), many),
         },
         repeats,
     )
@@ -97,12 +118,13 @@ def compare_steps(repeats: int) -> None:
     show("mlp: 100,000 annotators to 1,000", took["100,000"] / took["1,000"], 1.3)
     show("mlp: crowd of 1,000 to plain cross-entropy", took["1,000"] / took["plain"], 2.5)
     show("mlp: crowd of 100,000 to plain cross-entropy", took["100,000"] / took["plain"], 2.5)
+    images = random_data((3, 32, 32), 1_000)
     took = seconds_in_turn(
         {
             "plain": plain_step(resnet9(3, CLASSES), images),
-            "crowd": crowd_step(resnet9(3, CLASSES), images, 1_000),
+            "crowd": crowd_step(resnet9(3, CLASSES), images),
         },
-        max(3, repeats // 400),
+        max(10, repeats // 200),
     )
     show("resnet9: crowd of 1,000 to plain cross-entropy", took["crowd"] / took["plain"], 1.1)
 

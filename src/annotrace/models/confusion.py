@@ -19,7 +19,7 @@ from annotrace.models.safe_math import (
     at_least_float32,
     inverse_softplus,
     log_softplus,
-    log_softplus_slope,
+    log_softplus_and_slope,
 )
 
 Parametrization: TypeAlias = Literal["softplus", "softmax"]
@@ -230,27 +230,27 @@ class _BatchColumns(torch.autograd.Function):
         chosen = at_least_float32(weight.index_select(0, annotator))
         if parametrization == "softmax":
             chosen -= chosen.amax(-1, keepdim=True)
-        positive = _POSITIVE[parametrization]
         column = label[:, None, None].expand(-1, chosen.shape[1], 1)
         reported = chosen.gather(2, column).squeeze(2)
-        values = positive.value(chosen)
+        rows = _ROWS[parametrization]
+        values = rows.value(chosen)
         total = values.sum(-1)
         right = values.diagonal(dim1=1, dim2=2) / total
-        ctx.save_for_backward(chosen, reported, total, right, column, annotator)
-        ctx.positive, ctx.weight_like = positive, (weight.shape, weight.dtype)
-        return positive.log(reported) - total.log(), right.sum(1)
+        log_reported, log_slope = rows.log_and_slope(reported)
+        ctx.save_for_backward(chosen, log_slope, total, right, column, annotator)
+        ctx.slope, ctx.weight_like = rows.slope, (weight.shape, weight.dtype)
+        return log_reported - total.log(), right.sum(1)
 
     @staticmethod
     def backward(
         ctx: Any, grad_columns: Tensor, grad_traces: Tensor
     ) -> tuple[Tensor, None, None, None]:
-        chosen, reported, total, right, column, annotator = ctx.saved_tensors
+        chosen, log_slope, total, right, column, annotator = ctx.saved_tensors
         # With A = f(w) / sum f(w), d log A_ij / d w_ik = 1[j = k] (log f)'(w_ik) - f'(w_ik) / sum.
-        slope = ctx.positive.slope(chosen)
+        slope = ctx.slope(chosen)
         of_traces = grad_traces[:, None]
         grad = slope * torch.addcmul(grad_columns, of_traces, right).div_(-total)[:, :, None]
-        of_reported = grad_columns * ctx.positive.log_slope(reported)
-        grad.scatter_add_(2, column, of_reported[:, :, None])
+        grad.scatter_add_(2, column, (grad_columns * log_slope)[:, :, None])
         grad.diagonal(dim1=1, dim2=2).addcmul_(slope.diagonal(dim1=1, dim2=2) / total, of_traces)
         shape, dtype = ctx.weight_like
         sparse = torch.sparse_coo_tensor(
@@ -259,16 +259,15 @@ class _BatchColumns(torch.autograd.Function):
         return sparse, None, None, None
 
 
-class _Positive(NamedTuple):
-    """A positive function f with its derivative, its logarithm, and the derivative of that."""
+class _Rows(NamedTuple):
+    """A positive function f of the weights, its derivative, and log f with the derivative of it."""
 
     value: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor]
-    log: Callable[[Tensor], Tensor]
-    log_slope: Callable[[Tensor], Tensor]
+    log_and_slope: Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-_POSITIVE = {
-    "softplus": _Positive(F.softplus, torch.sigmoid, log_softplus, log_softplus_slope),
-    "softmax": _Positive(torch.exp, torch.exp, torch.Tensor.detach, torch.ones_like),
+_ROWS = {
+    "softplus": _Rows(F.softplus, torch.sigmoid, log_softplus_and_slope),
+    "softmax": _Rows(torch.exp, torch.exp, lambda weight: (weight, torch.ones_like(weight))),
 }

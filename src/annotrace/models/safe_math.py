@@ -30,9 +30,11 @@ def log_softplus(x: Tensor) -> Tensor:
     return torch.where(small, x, F.softplus(torch.where(small, 0.0, x)).log())
 
 
-def log_softplus_slope(x: Tensor) -> Tensor:
-    """Compute the derivative of `log_softplus`, which tends to 1 as x falls."""
-    return torch.where(x < -50, 1.0, torch.sigmoid(x) / F.softplus(x))
+def log_softplus_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute `log_softplus` and its derivative, which tends to 1 as x falls; not for autograd."""
+    small, value = x < -50, F.softplus(x)
+    slope = torch.sigmoid(x).div_(value).masked_fill_(small, 1.0)
+    return torch.where(small, x, value.log_()), slope
 
 
 def inverse_softplus(y: float) -> float:

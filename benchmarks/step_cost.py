@@ -1,8 +1,8 @@
 """What a crowd step costs beside a plain one, and what a label table weighs.
 
 A step is what training does: find the batch and its labels, forward, backward, optimisers. The
-plain step takes its batch from the same table. Steps are timed in turn, again and again in one run, and each is given by a low quantile, since
-what else runs on a machine only ever makes a step slower.
+plain step takes its batch from the same table. Steps are timed in turn, again and again in one run,
+and each is given by its fastest: what else runs on a machine only ever makes a step slower.
 
     python benchmarks/step_cost.py [--repeats 2000] [--threads 1]
 """
@@ -89,7 +89,7 @@ def crowd_step(network: nn.Module, data: CrowdData) -> Step:
 
 
 def seconds_in_turn(steps: dict[str, Step], repeats: int) -> dict[str, float]:
-    """Time the steps in turn; give the tenth percentile of each, after a warm-up."""
+    """Time the steps in turn; give the fastest of each, after a warm-up."""
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for repeat in range(repeats + repeats // 10):
         for name, step in steps.items():
@@ -97,7 +97,7 @@ def seconds_in_turn(steps: dict[str, Step], repeats: int) -> dict[str, float]:
             step()
             if repeat >= repeats // 10:
                 taken[name].append(time.perf_counter() - start)
-    return {name: float(np.quantile(times, 0.1)) for name, times in taken.items()}
+    return {name: min(times) for name, times in taken.items()}
 
 
 def show(name: str, ratio: float, bar: float) -> None:

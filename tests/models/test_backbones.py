@@ -72,7 +72,7 @@ def test_wrong_logits_are_refused():
 
 
 def test_wrong_names_and_data_are_refused():
-    with pytest.raises(InputError, match="one of linear, mlp, cnn, .* but got 'vgg'"):
+    with pytest.raises(InputError, match=r"one of linear, mlp, cnn, .* but got 'vgg'"):
         build_backbone("vgg", torch.randn(5, 6), 3)
     with pytest.raises(InputError, match="'resnet9' takes images, but the data are rows of 6"):
         build_backbone("resnet9", torch.randn(5, 6), 3)

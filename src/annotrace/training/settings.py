@@ -44,7 +44,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "step_every"):
             value = getattr(self, name)
-            right = isinstance(value, Integral) and value > 0
+            right = isinstance(value, Integral) and int(value) > 0
             _check(right, self, name, "a whole number larger than 0")
         _check(self.lr > 0, self, "lr")
         _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")

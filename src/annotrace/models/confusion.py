@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotrace.errors import InputError
-from annotrace.models.safe_math import at_least_float32, inverse_softplus, log_softplus
+from annotrace.models.safe_math import (
+    at_least_float32,
+    inverse_softplus,
+    log_softplus,
+    log_softplus_and_slope,
+)
 
 Parametrization: TypeAlias = Literal["softplus", "softmax"]
 
@@ -165,7 +170,7 @@ class Confusion(nn.Module):
                 "The mean trace of a batch needs to know how often each annotator labels: give "
                 "`Confusion(..., frequency=labels_per_annotator / n_items)`."
             )
-        return self._trace_share.index_select(0, annotator) / n_rows
+        return at_least_float32(self._trace_share.index_select(0, annotator)) / n_rows
 
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:
@@ -200,8 +205,8 @@ def _starting_weights(
 def _trace_share(frequency: Tensor | None) -> Tensor | None:
     if frequency is None:
         return None
-    active = torch.count_nonzero(frequency)
-    return torch.where(frequency > 0, 1 / (frequency * active).clamp_min(1e-30), 0.0)
+    share = 1 / (frequency.float() * torch.count_nonzero(frequency))
+    return torch.where(frequency > 0, share, 0.0)
 
 
 def _log_rows(weight: Tensor, parametrization: Parametrization) -> Tensor:
@@ -215,7 +220,7 @@ class _BatchColumns(torch.autograd.Function):
     """Columns and traces of a batch's annotators, with a sparse gradient in closed form.
 
     By plain autograd the same took twice the time: with a small network, the step is the cost of
-    some sixty small operations.
+    some sixty small operations. So what can be is done on columns and diagonals alone.
     """
 
     @staticmethod
@@ -223,43 +228,48 @@ class _BatchColumns(torch.autograd.Function):
         ctx: Any, weight: Tensor, annotator: Tensor, label: Tensor, parametrization: Parametrization
     ) -> tuple[Tensor, Tensor]:
         chosen = at_least_float32(weight.index_select(0, annotator))
-        rows, log_slope = _SLOPES[parametrization](chosen)
-        column = label[:, None, None].expand(-1, rows.shape[1], 1)
-        right = rows.diagonal(dim1=1, dim2=2)
-        log_columns = _log_rows(chosen, parametrization).gather(2, column).squeeze(2)
-        ctx.save_for_backward(rows, log_slope, column, right, annotator)
-        ctx.weight_like = weight.shape, weight.dtype
-        return log_columns, right.sum(1)
+        if parametrization == "softmax":
+            chosen -= chosen.amax(-1, keepdim=True)
+        column = label[:, None, None].expand(-1, chosen.shape[1], 1)
+        reported = chosen.gather(2, column).squeeze(2)
+        rows = _ROWS[parametrization]
+        values = rows.value(chosen)
+        total = values.sum(-1)
+        right = values.diagonal(dim1=1, dim2=2) / total
+        log_reported, log_slope = rows.log_and_slope(reported)
+        ctx.save_for_backward(chosen, log_slope, total, right, column, annotator)
+        ctx.slope, ctx.weight_like = rows.slope, (weight.shape, weight.dtype)
+        return log_reported - total.log(), right.sum(1)
 
     @staticmethod
     def backward(
         ctx: Any, grad_columns: Tensor, grad_traces: Tensor
     ) -> tuple[Tensor, None, None, None]:
-        rows, log_slope, column, right, annotator = ctx.saved_tensors
-        grad_diagonal = grad_traces[:, None] * right
-        # With A = f(w) / sum f(w), d log A_ij / d w_ik = (f'(w_ik) / f(w_ik)) (1[j = k] - A_ik).
-        grad = rows * -(grad_columns + grad_diagonal)[:, :, None]
-        grad.scatter_add_(2, column, grad_columns[:, :, None])
-        grad.diagonal(dim1=1, dim2=2).add_(grad_diagonal)
+        chosen, log_slope, total, right, column, annotator = ctx.saved_tensors
+        # With A = f(w) / sum f(w), d log A_ij / d w_ik = 1[j = k] (log f)'(w_ik) - f'(w_ik) / sum.
+        slope = ctx.slope(chosen)
+        of_traces = grad_traces[:, None]
+        grad = slope * torch.addcmul(grad_columns, of_traces, right).div_(-total)[:, :, None]
+        grad.scatter_add_(2, column, (grad_columns * log_slope)[:, :, None])
+        grad.diagonal(dim1=1, dim2=2).addcmul_(slope.diagonal(dim1=1, dim2=2) / total, of_traces)
         shape, dtype = ctx.weight_like
-        values = grad.mul_(log_slope).to(dtype)
-        sparse = torch.sparse_coo_tensor(annotator[None], values, shape, check_invariants=False)
+        sparse = torch.sparse_coo_tensor(
+            annotator[None], grad.to(dtype), shape, check_invariants=False
+        )
         return sparse, None, None, None
 
 
-def _softplus_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    positive = F.softplus(weight)
-    rows = positive / positive.sum(-1, keepdim=True)
-    return rows, torch.where(weight < -50, 1.0, torch.sigmoid(weight) / positive)
+class _Rows(NamedTuple):
+    """A positive function f of the weights, its derivative, and log f with the derivative of it."""
+
+    value: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    log_and_slope: Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
-def _softmax_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    return F.softmax(weight, dim=-1), weight.new_ones(())
-
-
-_SLOPES: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
-    "softplus": _softplus_rows,
-    "softmax": _softmax_rows,
+_ROWS = {
+    "softplus": _Rows(F.softplus, torch.sigmoid, log_softplus_and_slope),
+    "softmax": _Rows(torch.exp, torch.exp, lambda weight: (weight, torch.ones_like(weight))),
 }
 
 

@@ -59,7 +59,7 @@ def crowd_nll(
     >>> crowd_nll(logits, layer, row, annotator, label).item()  # doctest: +ELLIPSIS
     1.29...
     """
-    return -label_log_likelihood(logits, layer, row, annotator, label).sum() / len(logits)
+    return label_log_likelihood(logits, layer, row, annotator, label).sum() / -len(logits)
 
 
 def trace_regularized_nll(
@@ -78,8 +78,8 @@ def trace_regularized_nll(
         log_matrices = layer.log_matrices()
         log_columns = log_matrices[annotator, :, label]
         mean_trace = log_matrices.diagonal(dim1=1, dim2=2).exp().sum(1).mean()
-    nll = -mixture_log_likelihood(log_p, log_columns, row).sum() / len(logits)
-    return nll + lam * mean_trace
+    log_likelihood = mixture_log_likelihood(log_p, log_columns.to(log_p.dtype), row)
+    return torch.add(log_likelihood.sum() / -len(logits), mean_trace, alpha=lam)
 
 
 def posterior(log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:

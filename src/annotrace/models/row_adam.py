@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -51,31 +51,34 @@ class RowAdam(Optimizer):
     def _step(self, parameter: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
         if not state:
-            state["steps"] = parameter.new_zeros(len(parameter), dtype=torch.float32)
-            state["moments"] = parameter.new_zeros(
-                len(parameter), 2, *parameter.shape[1:], dtype=torch.float32
-            )
+            zeros = partial(parameter.new_zeros, dtype=torch.float32)
+            state["first"] = zeros(len(parameter), parameter[0].numel())
+            state["second"] = torch.zeros_like(state["first"])
+            state["bias"] = zeros(len(parameter), 2)
         rows, grad = _rows_of(parameter.grad)
         first_beta, second_beta = group["betas"]
-        steps = state["steps"].index_select(0, rows).add_(1)
-        moments = state["moments"].index_select(0, rows)
-        first, second = moments.unbind(1)
-        first.lerp_(grad, 1 - first_beta)
-        second.lerp_(grad.square(), 1 - second_beta)
-        state["steps"].index_copy_(0, rows, steps)
-        state["moments"].index_copy_(0, rows, moments)
-        # -lr sqrt(1 - b2^t) / (1 - b1^t)
-        rate = torch.expm1(steps * math.log(second_beta)).neg_().sqrt_()
-        rate.div_(torch.expm1(steps * math.log(first_beta))).mul_(group["lr"])
-        move = second.sqrt().add_(group["eps"]).reciprocal_().mul_(first)
-        move.mul_(rate.view(-1, *[1] * (move.dim() - 1)))
-        parameter.index_add_(0, rows, move.to(parameter.dtype))
+        first = state["first"].index_select(0, rows).lerp_(grad, 1 - first_beta)
+        second = state["second"].index_select(0, rows).mul_(second_beta)
+        second.addcmul_(grad, grad, value=1 - second_beta)
+        # What the same averages, begun at 0, make of ones: 1 - beta^t.
+        bias = state["bias"].index_select(0, rows)
+        first_bias, second_bias = bias.split(1, dim=1)
+        first_bias.mul_(first_beta).add_(1 - first_beta)
+        second_bias.mul_(second_beta).add_(1 - second_beta)
+        for name, value in (("first", first), ("second", second), ("bias", bias)):
+            state[name].index_copy_(0, rows, value)
+        # -lr (m / bias_1) / (sqrt(v / bias_2) + eps), with what is of a row taken together.
+        root = second_bias.sqrt()
+        move = first.div_(second.sqrt_().add_(root * group["eps"]))
+        move.mul_((root / first_bias).mul_(-group["lr"]))
+        # Without alpha=, with which index_add_ is seven times as slow.
+        parameter.index_add_(0, rows, move.to(parameter.dtype).view(-1, *parameter.shape[1:]))
 
 
 def _rows_of(grad: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Give the rows that have a gradient, and it as (n_rows, ...) flattened, in float32."""
     assert grad is not None
     if not grad.is_sparse:
         raise TypeError("RowAdam steps sparse gradients; use torch.optim.Adam for dense ones.")
-    rows, place = torch.unique(grad._indices()[0], return_inverse=True)
-    values = grad._values().float()
-    return rows, values.new_zeros(len(rows), *values.shape[1:]).index_add_(0, place, values)
+    summed = grad.float().coalesce()
+    return summed.indices()[0], summed.values().flatten(1)

@@ -30,6 +30,13 @@ def log_softplus(x: Tensor) -> Tensor:
     return torch.where(small, x, F.softplus(torch.where(small, 0.0, x)).log())
 
 
+def log_softplus_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute `log_softplus` and its derivative, which tends to 1 as x falls; not for autograd."""
+    small, value = x < -50, F.softplus(x)
+    slope = torch.sigmoid(x).div_(value).masked_fill_(small, 1.0)
+    return torch.where(small, x, value.log_()), slope
+
+
 def inverse_softplus(y: float) -> float:
     """Give the x at which softplus(x) = y, for y > 0."""
     value = torch.tensor(y, dtype=torch.float64)
@@ -41,16 +48,19 @@ class _MixtureLogLikelihood(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:
-        joint = log_p.index_select(0, row) + log_columns
-        log_posterior = F.log_softmax(joint, dim=1)
-        best = log_posterior.argmax(dim=1, keepdim=True)
-        ctx.save_for_backward(log_posterior.exp(), row)
+        joint = log_p.index_select(0, row).add_(log_columns)
+        # By hand, since torch's softmax of few columns takes ten times as long.
+        largest = joint.amax(dim=1, keepdim=True)
+        posterior = joint.sub_(largest).exp_()
+        total = posterior.sum(dim=1, keepdim=True)
+        ctx.save_for_backward(posterior.div_(total), row)
         ctx.n_rows = len(log_p)
-        # log p(label) = joint - log posterior for any class; the likeliest loses no digits.
-        return (joint.gather(1, best) - log_posterior.gather(1, best)).squeeze(1)
+        return total.log_().add_(largest).squeeze(1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        if torch.is_grad_enabled():
+            raise NotImplementedError("The crowd likelihood has no second derivatives.")
         posterior, row = ctx.saved_tensors
         joint_grad = posterior * grad[:, None]
         log_p_grad = joint_grad.new_zeros(ctx.n_rows, joint_grad.shape[1])

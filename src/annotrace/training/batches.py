@@ -91,9 +91,8 @@ class CrowdData:
 
 def as_tensor(array: NDArray[Any]) -> Tensor:
     """Give an array as a tensor: float64 as float32, the types torch lacks as those it has."""
-    if array.dtype.kind in "bui" and array.dtype != np.uint8:
-        array = array.astype(np.float32 if array.itemsize <= 2 else np.float64)
-    if array.dtype == np.float64:
+    if array.dtype != np.uint8 and (array.dtype.kind in "bui" or array.itemsize > 4):
         array = array.astype(np.float32)
-    # A copy where the caller's array cannot be written to, since torch warns of such arrays.
-    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
+    # A copy where the caller's array cannot be written to, since torch warns of such arrays, or is
+    # of the other byte order, which torch lacks.
+    return torch.from_numpy(np.require(array, array.dtype.newbyteorder("="), ["C", "W"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import signal
 import threading
 from collections.abc import Iterator
@@ -36,11 +35,14 @@ def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[
     """
     try:
         state = torch.load(path, map_location=device, weights_only=True)
-    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+    except Exception as error:  # torch lets a file of other bytes fail in any way, KeyError too
+        why = (str(error) or type(error).__name__).splitlines()[0]
         raise RunError(
-            f"{path}: the checkpoint is damaged ({error}); delete it to begin anew."
+            f"{path}: the checkpoint is damaged ({why}); delete it to begin anew."
         ) from None
-    if not isinstance(state, dict) or state.get("format", 0) > FORMAT:
+    if not isinstance(state, dict) or "format" not in state:
+        raise RunError(f"{path}: not a checkpoint of a training; name another file.")
+    if state["format"] > FORMAT:
         raise RunError(f"{path}: written by a newer annotrace; update, or delete it.")
     if state["fingerprint"] != fingerprint:
         raise RunError(

@@ -200,7 +200,7 @@ def _step(
 
 def _finish_epoch(state: TrainingState, score: Callable[[], float] | None) -> None:
     state.network.eval()
-    held_out = None if score is None else score()
+    held_out = None if score is None else float(score())
     state.epoch += 1
     state.history.append(Epoch(state.epoch, state.loss, held_out, state.seconds))
     state.batch, state.loss = 0, 0.0

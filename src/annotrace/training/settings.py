@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, TypeAlias
 
 from annotrace.errors import InputError
@@ -42,11 +43,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "step_every"):
-            _check(isinstance(getattr(self, name), int) and getattr(self, name) > 0, self, name)
+            value = getattr(self, name)
+            right = isinstance(value, Integral) and int(value) > 0
+            _check(right, self, name, "a whole number larger than 0")
         _check(self.lr > 0, self, "lr")
         _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
         _check(self.patience is None or self.patience > 0, self, "patience")
         _check(self.schedule in ("constant", "step", "cosine"), self, "schedule", _SCHEDULES)
+        _check(self.precision in ("float32", "bf16", "fp16"), self, "precision", _PRECISIONS)
 
     def rate(self, epochs_done: float) -> float:
         """Give the factor on the learning rate after so many epochs, a fraction allowed."""
@@ -58,6 +62,7 @@ class Settings:
 
 
 _SCHEDULES = "'constant', 'step' or 'cosine'"
+_PRECISIONS = "'float32', 'bf16' or 'fp16'"
 
 
 def _check(right: bool, settings: Settings, name: str, wanted: str = "larger than 0") -> None:

@@ -1,0 +1,78 @@
+import pytest
+import torch
+from torch import nn
+
+from annotrace.errors import InputError
+from annotrace.models import BACKBONES, build_backbone, cnn4, resnet9, resnet50
+
+
+def weights_of(network):
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+@pytest.mark.parametrize("name", ["auto", *BACKBONES])
+def test_uint8_images_become_logits(name):
+    sample = torch.randint(256, (3, 16, 16, 3), dtype=torch.uint8)
+    network = build_backbone(name, sample, 7).eval()
+    assert network(sample).shape == (3, 7)
+
+
+@pytest.mark.parametrize("name", ["auto", "linear", "mlp"])
+def test_features_become_logits(name):
+    sample = torch.randn(5, 6)
+    assert build_backbone(name, sample, 4)(sample).shape == (5, 4)
+
+
+def test_auto_is_what_suits_the_data():
+    features = build_backbone("auto", torch.randn(5, 6), 4)
+    assert [m.out_features for m in features.modules() if isinstance(m, nn.Linear)] == [128, 4]
+    images = build_backbone("auto", torch.randn(5, 8, 8), 4)
+    widths = [m.out_channels for m in images.modules() if isinstance(m, nn.Conv2d)]
+    assert widths == [32, 32, 64, 64]
+
+
+def test_the_papers_widths():
+    wide = build_backbone("cnn-wide", torch.randn(5, 8, 8), 4)
+    assert [m.out_channels for m in wide.modules() if isinstance(m, nn.Conv2d)] == [128] * 4
+    assert weights_of(cnn4(1, 10)) == 320 + 9_248 + 18_496 + 36_928 + 650
+
+
+def test_residual_networks_have_their_usual_size():
+    assert weights_of(resnet9(3, 10)) == pytest.approx(6.57e6, rel=0.01)
+    # The usual count, 25.557 million with 1,000 classes and a 7 x 7 stem, less what differs.
+    usual = 25_557_032 - (2048 * 990 + 990) - 64 * 3 * (49 - 9)
+    assert weights_of(resnet50(3, 10)) == usual
+
+
+class Mean(nn.Module):
+    """Channel means through a linear layer."""
+
+    def __init__(self, channels, n_classes):
+        super().__init__()
+        self.linear = nn.Linear(channels, n_classes)
+
+    def forward(self, x):
+        assert x.dtype == torch.float32
+        return self.linear(x.mean((2, 3)))
+
+
+def test_a_module_of_the_users_is_copied():
+    mine = Mean(3, 4)
+    before = mine.linear.weight.detach().clone()
+    network = build_backbone(mine, torch.randint(256, (5, 8, 8, 3), dtype=torch.uint8), 4)
+    assert network.training
+    for parameter in network.parameters():
+        parameter.data.zero_()
+    assert torch.equal(mine.linear.weight, before)
+
+
+def test_wrong_logits_are_refused():
+    with pytest.raises(InputError, match=r"\(rows, 3\), but for 2 rows it gave \(2, 4\)"):
+        build_backbone(nn.Linear(6, 4), torch.randn(5, 6), 3)
+
+
+def test_wrong_names_and_data_are_refused():
+    with pytest.raises(InputError, match=r"one of linear, mlp, cnn, .* but got 'vgg'"):
+        build_backbone("vgg", torch.randn(5, 6), 3)
+    with pytest.raises(InputError, match="'resnet9' takes images, but the data are rows of 6"):
+        build_backbone("resnet9", torch.randn(5, 6), 3)

@@ -1,0 +1,260 @@
+import numpy as np
+import pytest
+import torch
+
+from annotrace.models import (
+    Confusion,
+    crowd_nll,
+    label_log_likelihood,
+    posterior,
+    trace_regularized_nll,
+)
+
+PARAMETRIZATIONS = ("softplus", "softmax")
+
+
+def listing(labels, logits, confusion_matrices):
+    """The paper's `cross_entropy_over_annotators`, line by line, in float64."""
+    exp = np.exp(logits - logits.max(axis=1, keepdims=True))
+    preds_true = exp / exp.sum(axis=1, keepdims=True)
+    losses = []
+    for annotator in range(labels.shape[1]):
+        preds = np.clip(preds_true @ confusion_matrices[annotator], 1e-10, 0.9999999)
+        losses.append(np.sum(-labels[:, annotator] * np.log(preds), axis=-1))
+    has_labels = labels.sum(axis=2)
+    return np.mean(np.sum(np.stack(losses, axis=1) * has_labels, axis=1))
+
+
+def random_labels(rng, n_rows, n_annotators, n_classes, missing=0.6):
+    """Who said what of which row, as triplets; some rows have no label."""
+    row, annotator = np.nonzero(rng.random((n_rows, n_annotators)) > missing)
+    label = rng.integers(n_classes, size=len(row))
+    return tuple(torch.from_numpy(part) for part in (row, annotator, label))
+
+
+def random_layer(rng, n_annotators=5, n_classes=4, dtype=torch.float64, **options):
+    layer = Confusion(n_annotators, n_classes, **options).to(dtype)
+    weight = torch.from_numpy(rng.normal(0, 2, (n_annotators, n_classes, n_classes)))
+    layer.weight.data.copy_(weight)
+    return layer
+
+
+def frequency_of(annotator, n_annotators, n_rows):
+    return torch.bincount(annotator, minlength=n_annotators) / n_rows
+
+
+def gradients(loss, *inputs):
+    return [
+        grad.to_dense() if grad.is_sparse else grad for grad in torch.autograd.grad(loss, inputs)
+    ]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_the_papers_listing(seed, parametrization, sparse):
+    rng = np.random.default_rng(seed)
+    layer = random_layer(rng, parametrization=parametrization, sparse=sparse)
+    logits = rng.normal(0, 3, (20, 4))
+    row, annotator, label = random_labels(rng, 20, 5, 4)
+    one_hot = np.zeros((20, 5, 4))
+    one_hot[row, annotator, label] = 1
+    expected = listing(one_hot, logits, layer.matrices().numpy())
+    loss = crowd_nll(torch.from_numpy(logits), layer, row, annotator, label)
+    assert loss.item() == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+def test_gradients_are_those_of_finite_differences(parametrization):
+    rng = np.random.default_rng(0)
+    layer = random_layer(rng, parametrization=parametrization)
+    labels = random_labels(rng, 6, 5, 4)
+    logits = torch.from_numpy(rng.normal(size=(6, 4))).requires_grad_()
+
+    def loss(logits, weight):
+        layer._parameters["weight"] = weight
+        return crowd_nll(logits, layer, *labels), trace_regularized_nll(logits, layer, *labels, 0.3)
+
+    assert torch.autograd.gradcheck(loss, (logits, layer.weight))
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+def test_a_sparse_layer_agrees_with_a_dense_one(parametrization, lam):
+    rng = np.random.default_rng(1)
+    n_rows = 12
+    row, annotator, label = random_labels(rng, n_rows, 5, 4, missing=0.3)
+    # Each annotator labels once, so that the batch's estimate of the mean trace has no error.
+    once = torch.from_numpy(np.unique(annotator.numpy(), return_index=True)[1])
+    row, annotator, label = row[once], annotator[once], label[once]
+    frequency = frequency_of(annotator, 5, n_rows)
+    dense = random_layer(rng, parametrization=parametrization)
+    sparse = Confusion(
+        5, 4, parametrization=parametrization, sparse=True, frequency=frequency
+    ).double()
+    sparse.load_state_dict(dense.state_dict())
+    logits = torch.from_numpy(rng.normal(size=(n_rows, 4))).requires_grad_()
+    ours, theirs = (
+        trace_regularized_nll(logits, layer, row, annotator, label, lam)
+        for layer in (sparse, dense)
+    )
+    assert torch.autograd.grad(ours, sparse.weight, retain_graph=True)[0].is_sparse
+    torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(
+        gradients(ours, logits, sparse.weight), gradients(theirs, logits, dense.weight)
+    )
+
+
+def test_a_sparse_layer_adds_up_the_labels_of_an_annotator():
+    rng = np.random.default_rng(2)
+    labels = random_labels(rng, 12, 5, 4, missing=0.2)
+    dense = random_layer(rng)
+    sparse = Confusion(5, 4, sparse=True).double()
+    sparse.load_state_dict(dense.state_dict())
+    logits = torch.from_numpy(rng.normal(size=(12, 4)))
+    ours, theirs = (crowd_nll(logits, layer, *labels) for layer in (sparse, dense))
+    torch.testing.assert_close(gradients(ours, sparse.weight), gradients(theirs, dense.weight))
+
+
+def matrices_of_kind(kind, n_annotators, n_classes):
+    eye = torch.eye(n_classes, dtype=torch.float64)
+    if kind == "identity":
+        return 6 * eye - 5
+    if kind == "uniform":
+        return 0 * eye
+    if kind == "permuted":
+        return 6 * eye.roll(1, 0) - 5
+    if kind == "one class":
+        return 12 * eye[:1].expand(n_classes, -1) - 8
+    return 80 * eye - 75  # so near the identity that float32 cannot tell
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+@pytest.mark.parametrize("kind", ["identity", "uniform", "permuted", "one class", "extreme"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("gap", [0, 1, 10, 50, 90, 200, 500])
+def test_half_and_single_precision_equal_double(gap, dtype, kind, parametrization, sparse):
+    rng = np.random.default_rng(gap)
+    n_rows, n_annotators, n_classes = 8, 3, 4
+    labels = random_labels(rng, n_rows, n_annotators, n_classes, missing=0.1)
+    stored = torch.from_numpy(rng.normal(size=(n_rows, n_classes)))
+    stored[torch.arange(n_rows), torch.arange(n_rows) % n_classes] += gap
+    stored = stored.to(dtype)
+    start = matrices_of_kind(kind, n_annotators, n_classes).to(dtype)
+    results = []
+    for precision in (dtype, torch.float64):
+        layer = Confusion(n_annotators, n_classes, parametrization=parametrization, sparse=sparse)
+        layer.to(precision).weight.data.copy_(start)
+        logits = stored.to(precision).requires_grad_()
+        loss = crowd_nll(logits, layer, *labels)
+        results.append([loss.detach(), *gradients(loss, logits, layer.weight)])
+    (loss, *grads), (exact_loss, *exact_grads) = results
+    single = torch.finfo(torch.float32).eps
+    torch.testing.assert_close(loss.double(), exact_loss, rtol=8 * single, atol=8 * single)
+    for grad, exact in zip(grads, exact_grads, strict=True):
+        assert grad.dtype == dtype
+        # A sparse gradient is rounded a label at a time, before opposite ones cancel.
+        by_label = torch.finfo(dtype).eps * exact.abs().max() if sparse else 0
+        torch.testing.assert_close(
+            grad.double(),
+            exact,
+            rtol=4 * torch.finfo(dtype).eps,
+            atol=16 * single + by_label,
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_label_that_contradicts_a_certain_network_still_teaches(dtype):
+    layer = Confusion(1, 2).to(dtype)
+    logits = torch.tensor([[500.0, 0.0]], dtype=dtype, requires_grad=True)
+    zero, one = torch.tensor([0]), torch.tensor([1])
+    crowd_nll(logits, layer, zero, zero, one).backward()
+    assert layer.weight.grad[0, 0, 1] < -0.1
+
+
+def test_rows_without_labels_count_in_the_divisor():
+    layer = Confusion(1, 2)
+    zero = torch.tensor([0])
+    alone = crowd_nll(torch.zeros(1, 2), layer, zero, zero, zero)
+    among_four = crowd_nll(torch.zeros(4, 2), layer, zero, zero, zero)
+    assert among_four.item() == pytest.approx(alone.item() / 4)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_batch_without_labels_costs_nothing(sparse):
+    layer = Confusion(3, 2, sparse=sparse)
+    logits = torch.zeros(4, 2, requires_grad=True)
+    none = torch.zeros(0, dtype=torch.long)
+    loss = crowd_nll(logits, layer, none, none, none)
+    loss.backward()
+    assert loss.item() == 0
+    assert not layer.weight.grad.to_dense().any()
+    assert not logits.grad.any()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+def test_the_papers_loss_is_the_likelihood_plus_the_trace(parametrization, sparse):
+    rng = np.random.default_rng(3)
+    row, annotator, label = random_labels(rng, 12, 5, 4)
+    frequency = frequency_of(annotator, 5, 12)
+    layer = random_layer(rng, parametrization=parametrization, sparse=sparse, frequency=frequency)
+    logits = torch.from_numpy(rng.normal(size=(12, 4))).requires_grad_()
+    trace = layer.mean_trace(annotator, 12) if sparse else layer.mean_trace()
+    apart = crowd_nll(logits, layer, row, annotator, label) + 0.2 * trace
+    together = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.2)
+    torch.testing.assert_close(together, apart)
+    torch.testing.assert_close(
+        gradients(together, logits, layer.weight), gradients(apart, logits, layer.weight)
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_logits_and_matrices_may_differ_in_precision(sparse):
+    rng = np.random.default_rng(4)
+    row, annotator, label = random_labels(rng, 6, 5, 4)
+    frequency = frequency_of(annotator, 5, 6).double()
+    layer = random_layer(rng, dtype=torch.float32, sparse=sparse, frequency=frequency)
+    for dtype in (torch.bfloat16, torch.float64):
+        logits = torch.zeros(6, 4, dtype=dtype, requires_grad=True)
+        loss = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.1)
+        for grad, wanted in zip(
+            gradients(loss, logits, layer.weight), (dtype, torch.float32), strict=True
+        ):
+            assert grad.dtype == wanted
+
+
+def test_a_second_derivative_is_refused_rather_than_wrong():
+    rng = np.random.default_rng(5)
+    layer = random_layer(rng)
+    logits = torch.zeros(6, 4, dtype=torch.float64, requires_grad=True)
+    loss = crowd_nll(logits, layer, *random_labels(rng, 6, 5, 4))
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        torch.autograd.grad(loss, logits, create_graph=True)
+
+
+def test_the_posterior_is_bayes_rule():
+    rng = np.random.default_rng(6)
+    layer = random_layer(rng)
+    row, annotator, label = random_labels(rng, 6, 5, 4)
+    log_p = torch.log_softmax(torch.from_numpy(rng.normal(size=(6, 4))), dim=1)
+    ours = posterior(log_p, layer.log_columns(annotator, label), row).detach().numpy()
+    expected = log_p.exp().numpy()
+    for k, r, j in zip(row, annotator, label, strict=True):
+        expected[k] *= layer.matrices()[r, :, j].numpy()
+    np.testing.assert_allclose(ours, expected / expected.sum(axis=1, keepdims=True))
+
+
+def test_the_likelihood_of_a_label_is_a_sum_over_the_true_classes():
+    rng = np.random.default_rng(7)
+    layer = random_layer(rng)
+    logits = torch.from_numpy(rng.normal(size=(6, 4)))
+    row, annotator, label = random_labels(rng, 6, 5, 4)
+    by_label = label_log_likelihood(logits, layer, row, annotator, label)
+    p = torch.softmax(logits, dim=1)
+    expected = [
+        (p[k] * layer.matrices()[r, :, j]).sum().log()
+        for k, r, j in zip(row, annotator, label, strict=True)
+    ]
+    torch.testing.assert_close(by_label, torch.stack(expected))

@@ -1,0 +1,85 @@
+import copy
+
+import pytest
+import torch
+
+from annotrace.models import RowAdam
+
+
+def sparse_grad(rows, values, shape):
+    return torch.sparse_coo_tensor(torch.tensor([rows]), values, shape, check_invariants=True)
+
+
+def start(n_rows=4):
+    torch.manual_seed(0)
+    return torch.nn.Parameter(torch.randn(n_rows, 2, 3))
+
+
+def test_it_is_adam_where_every_row_is_touched():
+    ours, theirs = start(), start()
+    row_adam, adam = RowAdam([ours], lr=0.01), torch.optim.Adam([theirs], lr=0.01)
+    for step in range(50):
+        # From far above to far below eps, so that eps counts as it does in Adam.
+        grad = torch.randn(4, 2, 3) * 10.0 ** -(step % 10)
+        ours.grad, theirs.grad = sparse_grad([0, 1, 2, 3], grad, ours.shape), grad
+        row_adam.step()
+        adam.step()
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_row_named_twice_has_the_sum_of_its_gradients():
+    ours, theirs = start(), start()
+    grad = torch.randn(3, 2, 3)
+    for parameter, rows, values in (
+        (ours, [1, 3, 1], grad),
+        (theirs, [1, 3], torch.stack([grad[0] + grad[2], grad[1]])),
+    ):
+        parameter.grad = sparse_grad(rows, values, parameter.shape)
+        RowAdam([parameter], lr=0.01).step()
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_rows_without_a_gradient_do_not_move():
+    parameter = start()
+    before = parameter.detach().clone()
+    optimizer = RowAdam([parameter], lr=0.01)
+    for _ in range(3):
+        parameter.grad = sparse_grad([2], torch.ones(1, 2, 3), parameter.shape)
+        optimizer.step()
+    assert torch.equal(parameter[[0, 1, 3]], before[[0, 1, 3]])
+    assert (parameter[2] < before[2]).all()
+
+
+def test_a_row_met_late_moves_as_at_its_first_step():
+    parameter = start()
+    optimizer = RowAdam([parameter], lr=0.01)
+    for row in [0] * 500 + [1]:
+        before = parameter.detach().clone()
+        parameter.grad = sparse_grad([row], torch.full((1, 2, 3), 0.3), parameter.shape)
+        optimizer.step()
+    # Adam's first step has the length of the rate.
+    torch.testing.assert_close(before[1] - parameter[1], torch.full((2, 3), 0.01))
+
+
+def test_its_state_can_be_saved_and_loaded():
+    one = start()
+    first = RowAdam([one], lr=0.01)
+    grads = [sparse_grad([step % 4], torch.randn(1, 2, 3), one.shape) for step in range(12)]
+    for grad in grads[:6]:
+        one.grad = grad
+        first.step()
+    other = torch.nn.Parameter(one.detach().clone())
+    second = RowAdam([other], lr=0.5)
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    for grad in grads[6:]:
+        one.grad, other.grad = grad, grad
+        first.step()
+        second.step()
+    assert torch.equal(one, other)
+
+
+def test_dense_gradients_are_refused():
+    parameter = start()
+    parameter.grad = torch.ones_like(parameter)
+    with pytest.raises(TypeError, match="sparse gradients"):
+        RowAdam([parameter]).step()

@@ -1,0 +1,41 @@
+import math
+
+import pytest
+import torch
+
+from annotrace.models.safe_math import (
+    at_least_float32,
+    inverse_softplus,
+    log_softplus,
+    log_softplus_and_slope,
+)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_log_softplus_and_its_slope_at_any_depth(dtype):
+    x = torch.tensor([-1000.0, -120, -60, -49, -5, 0, 5, 50], dtype=dtype, requires_grad=True)
+    y = log_softplus(x)
+    y.sum().backward()
+    points = x.tolist()
+    expected = [v if v < -60 else math.log(math.log1p(math.exp(v))) for v in points]
+    slopes = [1.0 if v < -60 else 1 / (1 + math.exp(-v)) / math.log1p(math.exp(v)) for v in points]
+    torch.testing.assert_close(y, torch.tensor(expected, dtype=dtype))
+    torch.testing.assert_close(x.grad, torch.tensor(slopes, dtype=dtype))
+    value, slope = log_softplus_and_slope(x.detach())
+    torch.testing.assert_close(value, y.detach())
+    torch.testing.assert_close(slope, x.grad)
+
+
+@pytest.mark.parametrize("y", [1e-6, 0.01, 1.0, 30.0])
+def test_inverse_softplus(y):
+    assert math.log1p(math.exp(inverse_softplus(y))) == pytest.approx(y)
+
+
+def test_only_half_precision_is_widened():
+    for dtype, wide in (
+        (torch.float16, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+    ):
+        assert at_least_float32(torch.zeros(1, dtype=dtype)).dtype == wide

@@ -1,0 +1,219 @@
+import os
+import signal
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from annotrace.data import ArraySource
+from annotrace.errors import RunError, TrainingInterrupted
+from annotrace.labels import LabelTable
+from annotrace.models import Confusion, crowd_nll
+from annotrace.training import CrowdData, Settings, seeded, train
+from annotrace.training.loop import _set_rate, _start
+
+N_ITEMS, N_ANNOTATORS, N_CLASSES = 40, 5, 3
+SETTINGS = Settings(epochs=4, batch_size=16, lr=1e-2, schedule="cosine", seed=3)
+
+
+class Crowd:
+    """A small training: a network with dropout, a layer, data, and the loss of a batch."""
+
+    def __init__(self, sparse=False):
+        rng = np.random.default_rng(0)
+        item = np.repeat(np.arange(N_ITEMS), 2)
+        table = LabelTable.from_codes(
+            item,
+            rng.integers(N_ANNOTATORS, size=len(item)),
+            item % N_CLASSES,
+            n_items=N_ITEMS,
+            n_annotators=N_ANNOTATORS,
+            n_classes=N_CLASSES,
+        )
+        X = rng.normal(size=(N_ITEMS, 4)) + np.eye(3, 4)[np.arange(N_ITEMS) % 3]
+        self.data = CrowdData(ArraySource(X), table, torch.device("cpu"))
+        torch.manual_seed(0)
+        classifier = nn.Sequential(
+            nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, N_CLASSES)
+        )
+        layer = Confusion(N_ANNOTATORS, N_CLASSES, sparse=sparse)
+        self.network = nn.ModuleDict({"classifier": classifier, "layer": layer})
+        self.batches = 0
+
+    def objective(self, batch):
+        self.batches += 1
+        logits = self.network["classifier"](batch.inputs)
+        return crowd_nll(logits, self.network["layer"], batch.row, batch.annotator, batch.label)
+
+    def train(self, settings=SETTINGS, objective=None, **options):
+        items = torch.arange(N_ITEMS)
+        objective = objective or self.objective
+        return train(self.network, objective, self.data, items, settings, **options)
+
+    def weights(self):
+        return {name: value.clone() for name, value in self.network.state_dict().items()}
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_two_runs_with_one_seed_are_bitwise_equal(sparse):
+    one, other = Crowd(sparse), Crowd(sparse)
+    before, histories = one.weights(), []
+    for crowd in (one, other):
+        with seeded(7, torch.device("cpu")):
+            histories.append(crowd.train())
+    assert same(one.weights(), other.weights())
+    assert [e.loss for e in histories[0]] == [e.loss for e in histories[1]]
+    assert not same(before, one.weights())
+
+
+def test_the_weights_of_the_best_epoch_are_kept():
+    crowd, seen = Crowd(), []
+    scores = iter([3.0, 1.0, 2.0, 4.0])
+
+    def score():
+        seen.append(crowd.weights())
+        return next(scores)
+
+    history = crowd.train(score=score)
+    assert [epoch.held_out for epoch in history] == [3.0, 1.0, 2.0, 4.0]
+    assert [epoch.number for epoch in history] == [1, 2, 3, 4]
+    assert same(crowd.weights(), seen[1])
+    assert not crowd.network.training
+
+
+def test_patience_counts_from_the_best_epoch():
+    scores = iter([3.0, 1.0, 2.0, 1.5, 0.1])
+    settings = Settings(epochs=5, batch_size=16, patience=2)
+    assert len(Crowd().train(settings, score=lambda: next(scores))) == 4
+
+
+def test_a_callback_stops():
+    heard = []
+
+    def stop_after_two(epoch):
+        heard.append(epoch.number)
+        return epoch.number == 2
+
+    assert len(Crowd().train(callbacks=[stop_after_two])) == 2
+    assert heard == [1, 2]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_schedule_moves_both_rates(sparse):
+    crowd = Crowd(sparse)
+    settings = Settings(epochs=10, lr=0.1, schedule="step", step_every=5)
+    state = _start(crowd.network, settings, torch.device("cpu"))
+    _set_rate(state, settings, 5.5)
+    rates = [group["lr"] for optimizer in state.optimizers for group in optimizer.param_groups]
+    assert rates == pytest.approx([0.01, 0.1])
+    assert len(state.optimizers) == 1 + sparse
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("stop_at", [1, 3, 5])
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path, sparse, stop_at):
+    scores = [1.0, 0.5, 0.7, 0.6]
+    whole = Crowd(sparse)
+    expected = whole.train(score=iter(scores).__next__)
+    crowd, checkpoint = Crowd(sparse), tmp_path / "run" / "checkpoint.pt"
+
+    def interrupted(batch):
+        if crowd.batches == stop_at - 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return crowd.objective(batch)
+
+    handler = signal.getsignal(signal.SIGINT)
+    left = iter(scores)
+    with pytest.raises(TrainingInterrupted, match=r"the same call goes on from there"):
+        crowd.train(objective=interrupted, checkpoint=checkpoint, score=left.__next__)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert crowd.batches == stop_at
+    again = Crowd(sparse)
+    torch.manual_seed(99)
+    history = again.train(checkpoint=checkpoint, score=left.__next__)
+    assert same(whole.weights(), again.weights())
+    assert [epoch.loss for epoch in history] == [epoch.loss for epoch in expected]
+    assert not checkpoint.exists()
+
+
+def stopped(checkpoint, fingerprint="a"):
+    """Leave a checkpoint."""
+    crowd = Crowd()
+
+    def interrupted(batch):
+        signal.raise_signal(signal.SIGINT)
+        return crowd.objective(batch)
+
+    with pytest.raises(TrainingInterrupted):
+        crowd.train(objective=interrupted, checkpoint=checkpoint, fingerprint=fingerprint)
+
+
+def test_ctrl_c_without_a_checkpoint_says_what_to_do():
+    crowd = Crowd()
+
+    def interrupted(batch):
+        signal.raise_signal(signal.SIGINT)
+        return crowd.objective(batch)
+
+    with pytest.raises(TrainingInterrupted, match=r"give `checkpoint=` a file"):
+        crowd.train(objective=interrupted)
+
+
+def test_the_checkpoint_of_another_training_is_refused(tmp_path):
+    stopped(tmp_path / "c.pt")
+    with pytest.raises(RunError, match="other settings or data"):
+        Crowd().train(checkpoint=tmp_path / "c.pt", fingerprint="b")
+    assert (tmp_path / "c.pt").exists()
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"hello"])
+def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, damage):
+    path = tmp_path / "c.pt"
+    stopped(path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(RunError, match="is damaged") as raised:
+        Crowd().train(checkpoint=path, fingerprint="a")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"format": 99}, "newer annotrace"),
+        ({"weights": 1}, "not a checkpoint"),
+        ([1, 2], "not a checkpoint"),
+    ],
+)
+def test_a_checkpoint_that_is_newer_or_none_is_refused(tmp_path, state, message):
+    torch.save(state, tmp_path / "c.pt")
+    with pytest.raises(RunError, match=message):
+        Crowd().train(checkpoint=tmp_path / "c.pt", fingerprint="a")
+
+
+def test_a_score_that_numpy_made_survives_a_checkpoint(tmp_path):
+    crowd, path = Crowd(), tmp_path / "c.pt"
+
+    def interrupted(batch):
+        if crowd.batches == 4:
+            signal.raise_signal(signal.SIGINT)
+        return crowd.objective(batch)
+
+    with pytest.raises(TrainingInterrupted):
+        crowd.train(objective=interrupted, checkpoint=path, score=lambda: np.float64(1.0))
+    assert len(Crowd().train(checkpoint=path, score=lambda: np.float64(1.0))) == 4
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_half_precision_trains(precision, sparse):
+    crowd = Crowd(sparse)
+    before = crowd.weights()
+    history = crowd.train(Settings(epochs=12, batch_size=16, lr=1e-2, precision=precision))
+    assert history[-1].loss < history[0].loss
+    assert all(value.isfinite().all() for value in crowd.weights().values())
+    assert not torch.equal(before["layer.weight"], crowd.network["layer"].weight)

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.training import Settings
+
+
+def test_schedules():
+    constant = Settings(epochs=10)
+    step = Settings(epochs=10, schedule="step", step_every=4)
+    cosine = Settings(epochs=10, schedule="cosine")
+    assert [constant.rate(e) for e in (0, 5, 10)] == [1, 1, 1]
+    assert [step.rate(e) for e in (0, 3.9, 4, 8)] == pytest.approx([1, 1, 0.1, 0.01])
+    assert [cosine.rate(e) for e in (0, 5, 10)] == pytest.approx([1, 0.5, 0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 0}, "`epochs` to be a whole number larger than 0, but got 0"),
+        ({"batch_size": 2.5}, r"`batch_size` to be a whole number larger than 0, but got 2\.5"),
+        ({"lr": -1}, "`lr` to be larger than 0, but got -1"),
+        ({"weight_decay": -1}, "`weight_decay` to be at least 0"),
+        ({"patience": 0}, "`patience` to be larger than 0"),
+        ({"schedule": "linear"}, "'constant', 'step' or 'cosine', but got 'linear'"),
+        ({"precision": "fp8"}, "'float32', 'bf16' or 'fp16', but got 'fp8'"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        Settings(**options)
+
+
+def test_numbers_of_numpy_are_taken():
+    assert Settings(epochs=np.int64(3)).epochs == 3

@@ -13,8 +13,8 @@ class RunError(AnnotraceError):
     """A saved run or checkpoint is missing, damaged, or from a newer version."""
 
 
-class MissingDependencyError(AnnotraceError, ImportError):
-    """A package that this call needs is not installed."""
+class DivergenceError(AnnotraceError):
+    """The loss is no longer a number."""
 
 
 class TrainingInterrupted(KeyboardInterrupt):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from annotrace.data import ArraySource
-from annotrace.errors import RunError, TrainingInterrupted
+from annotrace.errors import DivergenceError, RunError, TrainingInterrupted
 from annotrace.labels import LabelTable
 from annotrace.models import Confusion, crowd_nll
 from annotrace.training import CrowdData, Settings, seeded, train
@@ -217,3 +217,23 @@ def test_half_precision_trains(precision, sparse):
     assert history[-1].loss < history[0].loss
     assert all(value.isfinite().all() for value in crowd.weights().values())
     assert not torch.equal(before["layer.weight"], crowd.network["layer"].weight)
+
+
+def test_a_loss_that_is_no_number_is_said_with_the_remedy():
+    crowd = Crowd()
+    with pytest.raises(DivergenceError, match="The loss is nan in epoch 1: lower `lr`"):
+        crowd.train(objective=lambda batch: crowd.objective(batch) * float("nan"))
+
+
+def test_ctrl_c_while_the_last_epoch_is_scored_is_not_lost(tmp_path):
+    crowd, path = Crowd(), tmp_path / "checkpoint.pt"
+
+    def interrupted(epoch):
+        if epoch.number == SETTINGS.epochs:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(TrainingInterrupted):
+        crowd.train(callbacks=[interrupted], checkpoint=path)
+    resumed = Crowd()
+    assert len(resumed.train(checkpoint=path)) == SETTINGS.epochs
+    assert same(resumed.weights(), crowd.weights())

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -117,6 +118,8 @@ def _check_length(source: ItemSource, table: LabelTable) -> None:
 
 def _one_annotator(y: NDArray[Any]) -> LabelTable:
     """Take a vector as the labels of one annotator, every value a class."""
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
     if len(classes) < 2:

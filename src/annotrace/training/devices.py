@@ -70,3 +70,17 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield
+
+
+def get_random_state() -> list[torch.Tensor]:
+    """Give the state of torch's own randomness, on the CPU and on every GPU."""
+    on_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    return [torch.get_rng_state(), *on_gpus]
+
+
+def set_random_state(state: list[torch.Tensor]) -> None:
+    """Take back what `get_random_state` gave."""
+    on_cpu, *on_gpus = (part.cpu() for part in state)
+    torch.set_rng_state(on_cpu)
+    if len(on_gpus) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(on_gpus)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from annotrace.errors import TrainingInterrupted
+from annotrace.errors import DivergenceError, TrainingInterrupted
 from annotrace.models import RowAdam, parameter_groups
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import graceful_interrupt, load_checkpoint, save_checkpoint
-from annotrace.training.devices import autocast
+from annotrace.training.devices import autocast, get_random_state, set_random_state
 from annotrace.training.history import Callback, Epoch
 from annotrace.training.progress import show_progress
 from annotrace.training.settings import Settings
@@ -46,7 +47,7 @@ class TrainingState:
             "network": self.network.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "scaler": self.scaler.state_dict(),
-            "random": torch.get_rng_state(),
+            "random": get_random_state(),
             "history": [vars(epoch) for epoch in self.history],
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -57,7 +58,7 @@ class TrainingState:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.scaler.load_state_dict(state["scaler"])
-        torch.set_rng_state(state["random"].cpu())
+        set_random_state(state["random"])
         self.history = [Epoch(**epoch) for epoch in state["history"]]
         for name in _PLAIN:
             setattr(self, name, state[name])
@@ -114,6 +115,11 @@ def train(
         if checkpoint is not None:
             save_checkpoint(checkpoint, {"fingerprint": fingerprint, **state.to_dict()})
 
+    def stop_if_asked() -> None:
+        if interrupt.requested:
+            save()
+            raise TrainingInterrupted(_how_to_go_on(state, settings, checkpoint))
+
     clock, saved = time.monotonic() - state.seconds, time.monotonic()
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
         while state.epoch < settings.epochs:
@@ -125,12 +131,11 @@ def train(
                 state.loss += loss * len(parts[state.batch]) / len(items)
                 state.batch += 1
                 state.seconds = time.monotonic() - clock
-                if interrupt.requested:
-                    save()
-                    raise TrainingInterrupted(_how_to_go_on(state, settings, checkpoint))
-            _finish_epoch(state, score)
+                stop_if_asked()
+            _finish_epoch(state, score, settings)
             progress.update(state.history[-1])
             stop = [callback(state.history[-1]) for callback in callbacks]
+            stop_if_asked()
             if any(stop) or _out_of_patience(state, settings):
                 break
             if time.monotonic() - saved > CHECKPOINT_EVERY_SECONDS:
@@ -146,12 +151,13 @@ def train(
 
 def _start(network: nn.Module, settings: Settings, device: torch.device) -> TrainingState:
     groups = parameter_groups(network, lr=settings.lr, weight_decay=settings.weight_decay)
-    sparse = [part.weight for part in network.modules() if getattr(part, "sparse", False)]
-    dense: list[dict[str, Any]] = []
-    by_row: list[dict[str, Any]] = []
-    for group in groups:
-        is_sparse = any(p is weight for p in group["params"] for weight in sparse)
-        (by_row if is_sparse else dense).append(group)
+    sparse = {
+        id(part.weight)
+        for part in network.modules()
+        if hasattr(part, "lr_scale") and getattr(part, "sparse", False)
+    }
+    by_row = [group for group in groups if id(group["params"][0]) in sparse]
+    dense = [group for group in groups if id(group["params"][0]) not in sparse]
     optimizers: list[Optimizer] = []
     if dense:
         optimizers.append(torch.optim.Adam(dense, fused=True))
@@ -198,7 +204,14 @@ def _step(
     return float(loss.detach())
 
 
-def _finish_epoch(state: TrainingState, score: Callable[[], float] | None) -> None:
+def _finish_epoch(
+    state: TrainingState, score: Callable[[], float] | None, settings: Settings
+) -> None:
+    if not math.isfinite(state.loss):
+        raise DivergenceError(
+            f"The loss is {state.loss} in epoch {state.epoch + 1}: lower `lr` "
+            f"(it is {settings.lr:g}), or look for features of very different scales."
+        )
     state.network.eval()
     held_out = None if score is None else float(score())
     state.epoch += 1
@@ -217,7 +230,7 @@ def _out_of_patience(state: TrainingState, settings: Settings) -> bool:
 
 
 def _how_to_go_on(state: TrainingState, settings: Settings, checkpoint: Path | None) -> str:
-    where = f"Stopped in epoch {state.epoch + 1} of {settings.epochs}."
+    where = f"Stopped after {state.epoch} of {settings.epochs} epochs."
     if checkpoint is None:
         return f"{where} Nothing was saved: give `checkpoint=` a file to be able to go on."
     return f"{where} Saved to {checkpoint}; the same call goes on from there."

@@ -212,14 +212,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     settings = parser.parse_args()
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name in settings.names:
-            path = make_crowd(name, Path(folder), settings.workload)
-            rows += compare(name, path, settings)
-    print_rows(rows)
-    if settings.out:
-        settings.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            rows = compare(name, make_crowd(name, Path(folder), settings.workload), settings)
+            print_rows(rows)
+            if settings.out:
+                with settings.out.open("a") as out:
+                    out.writelines(json.dumps(row) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

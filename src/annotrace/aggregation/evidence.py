@@ -20,8 +20,8 @@ from annotrace.errors import InputError
 from annotrace.labels.codes import check_truth
 from annotrace.labels.table import LabelTable
 
-# embedding_bag has a fast path in float32 only: 5 million labels take 0.05 s, in float64 0.8 s.
-# Below this number of labels the difference is not felt, and exactness is worth more.
+# embedding_bag has a fast path in float32 only: 5 million labels take 0.05 s, and 0.8 s in float64,
+# where scipy.sparse takes half of that. Up to this number of labels exactness is worth more.
 EXACT_UP_TO = 100_000
 BLOCK = 1024
 
@@ -126,7 +126,7 @@ class Evidence:
             Indexed [annotator, reported, true], past counts not included.
         """
         items, offsets = self._by_column
-        summed = embedding_bag(items, posterior, offsets, mode="sum", include_last_offset=True)
+        summed = _sum_bags(items, offsets, posterior)
         return summed.view(*self.shape[:2], posterior.shape[1])
 
     def add_up(self, columns: Tensor) -> Tensor:
@@ -142,9 +142,7 @@ class Evidence:
         Tensor of shape (n_items, n_states)
         """
         rows = columns.reshape(-1, columns.shape[2])
-        return embedding_bag(
-            self._column, rows, self._item_offsets, mode="sum", include_last_offset=True
-        )
+        return _sum_bags(self._column, self._item_offsets, rows)
 
     def infer(self, log_columns: Tensor, log_prior: Tensor) -> tuple[Tensor, float]:
         """Give the posterior of each item's state, and the log evidence of all labels (E-step).
@@ -186,6 +184,16 @@ class Evidence:
         if len(items):
             other = np.arange(scores.shape[1]) % self.shape[1] != self.gold[items, None]
             scores[items] = scores[items].masked_fill(torch.from_numpy(other), -torch.inf)
+
+
+def _sum_bags(index: Tensor, offsets: Tensor, rows: Tensor) -> Tensor:
+    """Add up the rows that each bag names; bag k is ``index[offsets[k] : offsets[k + 1]]``."""
+    if rows.dtype == torch.float32:
+        return embedding_bag(index, rows, offsets, mode="sum", include_last_offset=True)
+    ones = np.ones(len(index))
+    shape = (len(offsets) - 1, len(rows))
+    bags = csr_matrix((ones, index.numpy(), offsets.numpy()), shape=shape)
+    return torch.from_numpy(bags @ rows.numpy())
 
 
 def _sum_rows(values: Tensor) -> Tensor:

@@ -2,8 +2,8 @@ r"""GLAD: able annotators, easy items.
 
 Annotator r has an ability :math:`a_r` and item i an ease :math:`e^{b_i}`; a label is right with
 probability :math:`\sigma(a_r e^{b_i})`, and wrong labels are spread evenly. EM with normal priors
-of mean 1 and variance 1 on a and b, as in the paper; in the M-step a few Fisher scoring sweeps
-over annotators, then items, each step kept only where it gains, so that no iteration loses.
+of mean 1 and variance 1 on a and b, as in the paper; in the M-step a few sweeps over
+annotators, then items, each step kept only where it gains, so that no iteration loses.
 
 Use it where items differ in difficulty and classes are alike. It has no confusion matrix: an
 annotator who mixes two classes up is merely of little ability.
@@ -39,8 +39,17 @@ def label_value(margin: Tensor, right: Tensor) -> Tensor:
     return logsigmoid(-margin) + right * margin
 
 
+def curvature_bound(margin: Tensor) -> Tensor:
+    """Bound the curvature of log sigmoid by that of the parabola that touches it at +-margin.
+
+    Fisher's curvature vanishes where a label is all but certain, and a step by it overshoots so far
+    that no later step gains: an ability once thrown to the wrong side would stay there.
+    """
+    return torch.where(margin.abs() < 1e-3, 0.25, (torch.sigmoid(margin) - 0.5) / margin)
+
+
 def scoring_step(values: Tensor, owner: Tensor, terms: Callable[[Tensor], Terms]) -> Tensor:
-    """Take one Fisher scoring step on each value, and keep it where it gains.
+    """Take one step on each value by slope and bounded curvature, and keep it where it gains.
 
     Parameters
     ----------
@@ -68,7 +77,7 @@ class GLAD(Aggregation):
     Parameters
     ----------
     sweeps : int
-        Scoring steps over annotators and items in each M-step.
+        Steps over annotators and items in each M-step.
     max_iter, tol, warm_iter, random_state
         As in `Aggregation`.
 
@@ -128,7 +137,7 @@ class GLAD(Aggregation):
             margin = ability[annotator] * ease
             chance = torch.sigmoid(margin)
             value, slope = label_value(margin, right), (right - chance) * ease
-            return often * value, often * slope, often * chance * (1 - chance) * ease**2
+            return often * value, often * slope, often * curvature_bound(margin) * ease**2
 
         self._ability = scoring_step(self._ability, annotator, terms)
 
@@ -139,7 +148,7 @@ class GLAD(Aggregation):
             margin = ability * log_ease.exp()[self._item]
             chance = torch.sigmoid(margin)
             value, slope = label_value(margin, right), (right - chance) * margin
-            return value, slope, chance * (1 - chance) * margin**2
+            return value, slope, curvature_bound(margin) * margin**2
 
         self._log_ease = scoring_step(self._log_ease, self._item, terms)
 

@@ -79,7 +79,7 @@ class Aggregation(ABC):
     def __init__(
         self,
         *,
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-5,
         warm_iter: int = 10,
         random_state: int | np.random.Generator | None = 0,

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -121,16 +120,6 @@ class Hierarchical(Aggregation):
     doubt_: NDArray[Any]
     guess_rate_: float
     strength_: float
-
-    def __init__(
-        self,
-        *,
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        warm_iter: int = 10,
-        random_state: int | np.random.Generator | None = 0,
-    ) -> None:
-        super().__init__(max_iter=max_iter, tol=tol, warm_iter=warm_iter, random_state=random_state)
 
     def _start(self, evidence: Evidence) -> Tensor:
         votes = evidence.votes()

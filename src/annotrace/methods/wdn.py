@@ -1,10 +1,10 @@
 """Weighted Doctor Net (Guan et al., AAAI 2018): a head for each annotator on a shared body.
 
 Each head learns to say what its annotator would say. Then, with body and heads held still, weights
-are learned for averaging what the heads say, so that the average fits the majority vote of an item
-(fitted to the shares of votes, equal weights would be best whoever is right). There is no hidden
-truth and no confusion matrix: an annotator who is always wrong in the same way gets a small
-weight, but is not understood.
+are learned for averaging what the heads say, so that the average fits the votes of an item. There
+is no hidden truth and no confusion matrix: weights follow how much an annotator's habits show in
+the votes, not who is right. (Weights fitted to majority votes favour those who are right, but lost
+eight points on digits with five flippers, dense: .85 against .93.)
 
 Heads get sparse gradients where annotators are many, and the weights are then learned from a
 sample of heads at a time.
@@ -19,8 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from annotrace.aggregation.evidence import Evidence
 from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
-from annotrace.methods.targets import cross_entropy, majority_targets
+from annotrace.methods.targets import cross_entropy
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 HEADS_AT_ONCE = 256
@@ -97,7 +98,7 @@ class WeightedDoctorNet(CrowdEstimator):
         return history
 
     def _learn_weights(self, data: CrowdData, settings: Settings) -> None:
-        votes = majority_targets(self.table_, settings.seed).to(data.device)
+        votes = Evidence(self.table_).votes().float().to(data.device)
 
         def objective(batch: Batch) -> Tensor:
             with torch.no_grad():

@@ -41,7 +41,7 @@ def aggregate(
     seed: int,
     quiet: bool,
 ) -> None:
-    r"""Find the likeliest class of each item, and how far each annotator can be trusted.
+    """Find the likeliest class of each item, and how far each annotator can be trusted.
 
     From the labels alone: where there are features or images too, `annotrace fit` learns more.
     LABELS is a table of who gave which label to what, as in `annotrace fit`.

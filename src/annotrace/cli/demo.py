@@ -27,7 +27,7 @@ DIGITS_TO_TRAIN_ON = 1400
 @out_options("RUN", "Folder to write the run to.", default="runs/demo")
 @click.option("--seed", default=0, show_default=True, help="Draws annotators and labels.")
 def demo(out: Path, overwrite: bool, seed: int) -> None:
-    r"""Simulate five annotators who are right half the time, and learn from them.
+    """Simulate five annotators who are right half the time, and learn from them.
 
     Each of 1,400 handwritten digits gets one label, by one of five annotators who take every
     digit for one other half the time, each in a way of their own. The table says how often the

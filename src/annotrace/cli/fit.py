@@ -77,7 +77,7 @@ def fit(
     resume: bool,
     **settings: Any,
 ) -> None:
-    r"""Learn the true labels, a classifier, and how far each annotator can be trusted.
+    """Learn the true labels, a classifier, and how far each annotator can be trusted.
 
     LABELS is a table of who gave which label to what: csv, tsv, jsonl or parquet with a row a
     label (columns such as item, annotator, label), or a csv, npy or npz with a row an item and
@@ -92,7 +92,7 @@ def fit(
     Examples:
       annotrace fit labels.csv --features features.npz --out run
       annotrace fit labels.csv --images photos/ --image-size 96 --out run
-      annotrace fit answers.tsv --item photo --annotator who --label said \
+      annotrace fit answers.tsv --item photo --annotator who --label said \\
           --skip unsure --features features.parquet --out run
       annotrace fit labels.csv --features features.npz --out run --resume
 

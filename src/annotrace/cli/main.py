@@ -57,7 +57,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="annotrace")
 def main() -> None:
-    r"""Learn from labels that people disagree on.
+    """Learn from labels that people disagree on.
 
     Give it a table of who gave which label to what, and it gives back the truth, a classifier,
     and how far each annotator can be trusted.

@@ -28,7 +28,7 @@ def predict(
     overwrite: bool,
     device: str,
 ) -> None:
-    r"""Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
+    """Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
 
     The csv has a row an item: item, label (the likeliest class), confidence (its probability),
     and the probability of every class. Images are read at the size and in the colours of the

@@ -84,7 +84,7 @@ def simulate(
     labels_per_item: int | None,
     seed: int,
 ) -> None:
-    r"""Make labels by annotators whose confusion matrices are known.
+    """Make labels by annotators whose confusion matrices are known.
 
     FOLDER gets labels.csv (item, annotator, label, truth), features.npz (the items), test.npz
     (items that nobody labelled, with their truth) and confusion.npz (the annotators as they

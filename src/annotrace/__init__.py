@@ -17,38 +17,57 @@ from typing import TYPE_CHECKING, Any
 from annotrace.version import __version__
 
 if TYPE_CHECKING:
-    from annotrace import aggregation, data, diagnosis, nn, simulate
+    from annotrace import aggregation, data, diagnosis, methods, nn, simulate
     from annotrace.labels import LabelTable
-    from annotrace.methods import TraceRegularized, Vanilla
+    from annotrace.methods import (
+        GeneralizedEM,
+        ModelBootstrappedEM,
+        Oracle,
+        SingleConfusion,
+        SoftBootstrap,
+        TraceRegularized,
+        TwoStage,
+        Vanilla,
+        WeightedDoctorNet,
+        list_methods,
+        make,
+    )
     from annotrace.methods.runs import load
 
 __all__ = [
+    "GeneralizedEM",
     "LabelTable",
+    "ModelBootstrappedEM",
+    "Oracle",
+    "SingleConfusion",
+    "SoftBootstrap",
     "TraceRegularized",
+    "TwoStage",
     "Vanilla",
+    "WeightedDoctorNet",
     "__version__",
     "aggregation",
     "data",
     "diagnosis",
+    "list_methods",
     "load",
+    "make",
+    "methods",
     "nn",
     "simulate",
 ]
 
 # Found on first use, so that the command line can answer `--help` without importing torch.
-_HOMES = {
-    "LabelTable": "annotrace.labels",
-    "TraceRegularized": "annotrace.methods",
-    "Vanilla": "annotrace.methods",
-    "load": "annotrace.methods.runs",
-}
+_FOLDERS = ("aggregation", "data", "diagnosis", "methods", "nn", "simulate")
+_HOMES = {"LabelTable": "annotrace.labels", "load": "annotrace.methods.runs"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__:
+    if name in _FOLDERS:
         return importlib.import_module(f"annotrace.{name}")
+    if name in __all__:
+        home = importlib.import_module(_HOMES.get(name, "annotrace.methods"))
+        return getattr(home, name)
     raise AttributeError(f"module 'annotrace' has no attribute {name!r}")
 
 

@@ -85,7 +85,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     callbacks : sequence of callable
         Told of every `Epoch`; training stops when one returns True.
     checkpoint : str or Path, optional
-        A file that Ctrl-C leaves behind, and from which the same `fit` goes on.
+        A file that Ctrl-C leaves behind, and from which the same `fit` goes on. Methods that
+        train in several steps (`resumable` is False) leave none.
 
     Attributes
     ----------
@@ -120,6 +121,7 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     checkpoint: str | Path | None = None
 
     method: ClassVar[str]
+    resumable: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any, items: Items = None) -> CrowdEstimator:
         """Learn the classifier, and where the method has them, the annotators.
@@ -230,7 +232,11 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     def _build_network(self, data: CrowdData) -> nn.Module:
         some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
         sample = data.inputs(torch.from_numpy(some).to(data.device)).cpu()
-        return build_backbone(self.backbone, sample, len(self.classes_))
+        return build_backbone(self.backbone, sample, self._n_outputs())
+
+    def _n_outputs(self) -> int:
+        """Give the number of outputs of the network."""
+        return self.table_.n_classes
 
     def _train(
         self,
@@ -253,7 +259,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             scores = [score(batch) for batch in data.batches(judged, PREDICT_BATCH)]
             return sum(float(total) for total, _ in scores) / sum(n for _, n in scores)
 
-        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+        keep = self.checkpoint is not None and self.resumable
+        checkpoint = Path(self.checkpoint or "") if keep else None
         return train(
             learned,
             objective,

@@ -174,14 +174,17 @@ def _unpack(packed: Tensor) -> Names:
 def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
     params = model.get_params(deep=False)
     custom = isinstance(params["backbone"], torch.nn.Module)
-    left_out = {"callbacks", "checkpoint", "device"} | ({"backbone"} if custom else set())
-    if not isinstance(params["random_state"], int | None):
-        left_out.add("random_state")
+    plain = {
+        name: value
+        for name, value in params.items()
+        if name not in ("callbacks", "checkpoint", "device")
+        and isinstance(value, str | int | float | None)
+    }
     table = model.table_
     return {
         "format": FORMAT,
         "method": model.method,
-        "params": {name: value for name, value in params.items() if name not in left_out},
+        "params": plain,
         "custom_backbone": custom,
         "input_shape": list(model.input_shape_),
         "named_rows": model.named_rows_,
@@ -254,7 +257,7 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
             setattr(model, name, tensors[name].numpy())
     device = pick_device(model.device)
     blank = torch.zeros(2, *model.input_shape_)
-    model.network_ = build_backbone(model.backbone, blank, model.table_.n_classes)
+    model.network_ = build_backbone(model.backbone, blank, model._n_outputs())
     model._build_parts(device)
     for part, module in model._parts().items():
         prefix = f"{part}."

@@ -41,12 +41,13 @@ class TraceRegularized(CrowdEstimator):
     lam : float
         Scale of the mean trace; 0 is the paper's ablation.
     confusion_lr : float, optional
-        How many times the network's rate the matrices learn at: 10 by default, 1 by the paper's
+        How many times the network's rate the matrices learn at: 30 by default, 1 by the paper's
         protocol. At one rate for both, the network has memorised the noise of a small set before
         the matrices have moved.
     parametrization : {"softplus", "softmax"}
     diagonal : float, optional
-        Starting probability of a right label; the paper's weights 6I - 5 unless given.
+        Starting probability of a right label: .7 by default, the paper's weights 6I - 5 (.956 at
+        ten classes) by its protocol.
     **others
         See `CrowdEstimator`.
 
@@ -90,7 +91,7 @@ class TraceRegularized(CrowdEstimator):
             table.n_annotators,
             table.n_classes,
             parametrization=self.parametrization,
-            diagonal=self.diagonal,
+            diagonal=self.diagonal if self.diagonal is not None else self._protocol().diagonal,
             lr_scale=rate,
             sparse=table.n_annotators * table.n_classes**2 > SPARSE_ABOVE,
             frequency=frequency,

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from annotrace.aggregation import MajorityVote
-from annotrace.labels.vocabulary import look_up
-from annotrace.methods.base import CrowdEstimator
-from annotrace.training import Batch, CrowdData, Epoch, Settings
+from annotrace.errors import InputError
+from annotrace.methods.targets import TargetEstimator, majority_targets
+from annotrace.training import Settings
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Vanilla(CrowdEstimator):
+class Vanilla(TargetEstimator):
     """A classifier that takes the labels for the truth.
 
     Parameters
@@ -36,24 +34,11 @@ class Vanilla(CrowdEstimator):
 
     method: ClassVar[str] = "vanilla"
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        vote = MajorityVote(random_state=settings.seed).fit(self.table_)
-        winner = (
-            torch.from_numpy(look_up(vote.predict(), self.table_.classes)).long().to(data.device)
+    def _targets(self, settings: Settings) -> Tensor:
+        if self.targets == "majority":
+            return majority_targets(self.table_, settings.seed)
+        if self.targets == "every":
+            return torch.from_numpy(self.table_.votes())
+        raise InputError(
+            f"Expected `targets` to be 'majority' or 'every', but got {self.targets!r}."
         )
-
-        def loss_of(batch: Batch) -> tuple[Tensor, int]:
-            logits = self.network_(batch.inputs)
-            if self.targets == "majority":
-                target = winner[batch.item]
-            else:
-                logits, target = logits[batch.row], batch.label
-            return F.cross_entropy(logits.float(), target, reduction="sum"), len(target)
-
-        def objective(batch: Batch) -> Tensor:
-            return loss_of(batch)[0] / len(batch.item)
-
-        return self._train(self.network_, objective, loss_of, data, settings)
-
-    def _columns(self) -> None:
-        return None

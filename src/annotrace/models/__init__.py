@@ -2,7 +2,7 @@
 
 from annotrace.models.backbones import BACKBONES, build_backbone, parameter_groups
 from annotrace.models.cnn import cnn4
-from annotrace.models.confusion import Confusion
+from annotrace.models.confusion import Confusion, FixedConfusion
 from annotrace.models.crowd_loss import (
     crowd_nll,
     label_log_likelihood,
@@ -17,6 +17,7 @@ from annotrace.models.row_adam import RowAdam
 __all__ = [
     "BACKBONES",
     "Confusion",
+    "FixedConfusion",
     "ImageInput",
     "RowAdam",
     "Standardize",

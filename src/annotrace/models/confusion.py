@@ -261,3 +261,35 @@ _SLOPES: dict[str, Callable[[Tensor], tuple[Tensor, Tensor]]] = {
     "softplus": _softplus_rows,
     "softmax": _softmax_rows,
 }
+
+
+class FixedConfusion(nn.Module):
+    """Confusion matrices that are given, not learned by gradient.
+
+    Parameters
+    ----------
+    n_annotators, n_classes : int
+
+    Attributes
+    ----------
+    log_matrices : Tensor of shape (n_annotators, n_classes, n_classes)
+    """
+
+    log_matrices: Tensor
+
+    def __init__(self, n_annotators: int, n_classes: int) -> None:
+        super().__init__()
+        uniform = torch.full((n_annotators, n_classes, n_classes), -math.log(n_classes))
+        self.register_buffer("log_matrices", uniform)
+
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Set all matrices, shape (n_annotators, n_classes, n_classes); zeros become 1e-12."""
+        self.log_matrices = matrices.to(self.log_matrices).clamp_min(1e-12).log()
+
+    def matrices(self) -> Tensor:
+        """Give all matrices, shape (n_annotators, n_classes, n_classes)."""
+        return self.log_matrices.exp()
+
+    def log_columns(self, annotator: Tensor, label: Tensor) -> Tensor:
+        """Give the log-probability of each label under each true class, (n_labels, n_classes)."""
+        return self.log_matrices[annotator, :, label]

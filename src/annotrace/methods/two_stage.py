@@ -1,0 +1,70 @@
+"""First the truth from labels alone, then a classifier on it.
+
+Any aggregation gives each item a class or a distribution over classes; a network learns these.
+Features have no say in the truth, which is what the joint methods mend; but with several labels an
+item it is hard to beat, the more so with mixup (Zhang et al., ICLR 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from annotrace import aggregation
+from annotrace.methods.targets import TargetEstimator
+from annotrace.training import Batch, CrowdData, Settings
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TwoStage(TargetEstimator):
+    """A classifier on aggregated labels.
+
+    Parameters
+    ----------
+    aggregate : str
+        The short name of an aggregation; see `annotrace.aggregation.list_aggregations`.
+    hard : bool
+        Learn the likeliest class of each item rather than the probabilities of all.
+    mixup : float
+        Mix pairs of rows and their targets, by weights from Beta(mixup, mixup); 0 mixes none.
+    **others
+        See `CrowdEstimator`.
+
+    Attributes
+    ----------
+    aggregation_ : Aggregation
+        As fitted; `confusion_` and `posterior_` are its own.
+    """
+
+    aggregate: str = "dawid-skene"
+    hard: bool = False
+    mixup: float = 0.0
+
+    method: ClassVar[str] = "two-stage"
+
+    def _targets(self, settings: Settings) -> Tensor:
+        self.aggregation_ = aggregation.make(self.aggregate, random_state=settings.seed)
+        self.aggregation_.fit(self.table_)
+        self.confusion_ = self.aggregation_.confusion_
+        posterior = torch.from_numpy(self.aggregation_.posterior_)
+        if not self.hard:
+            return posterior
+        return F.one_hot(posterior.argmax(1), self.table_.n_classes)
+
+    def _batch_loss(self, batch: Batch, targets: Tensor) -> Tensor:
+        if not self.mixup:
+            return super()._batch_loss(batch, targets)
+        weight = float(torch.distributions.Beta(self.mixup, self.mixup).sample())
+        partner = torch.randperm(len(batch.item)).to(batch.item.device)
+        stage, *rest = self.network_.children()
+        rows, target = stage(batch.inputs), targets[batch.item]
+        mixed = weight * rows + (1 - weight) * rows[partner]
+        logits = torch.nn.Sequential(*rest)(mixed)
+        return self._row_loss(logits, weight * target + (1 - weight) * target[partner]).mean()
+
+    def _read_out(self, data: CrowdData) -> None:
+        self.posterior_ = self.aggregation_.posterior_

@@ -1,0 +1,165 @@
+"""Weighted Doctor Net (Guan et al., AAAI 2018): a head for each annotator on a shared body.
+
+Each head learns to say what its annotator would say. Then, with body and heads held still, weights
+are learned for averaging what the heads say, so that the average fits the votes of an item. There
+is no hidden truth and no confusion matrix: an annotator who is always wrong in the same way gets a
+small weight, but is not understood.
+
+Heads get sparse gradients where annotators are many, and the weights are then learned from a
+sample of heads at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.targets import cross_entropy
+from annotrace.training import Batch, CrowdData, Epoch, Settings
+
+HEADS_AT_ONCE = 256
+SPARSE_ABOVE = 1_000
+
+
+class AnnotatorHeads(nn.Module):
+    """A linear classifier for each annotator, and a weight for averaging them.
+
+    Parameters
+    ----------
+    n_annotators, width, n_classes : int
+    """
+
+    lr_scale = 1.0
+
+    def __init__(self, n_annotators: int, width: int, n_classes: int) -> None:
+        super().__init__()
+        self.n_classes = n_classes
+        self.sparse = n_annotators > SPARSE_ABOVE
+        # All heads begin alike, so that one with few labels stays near the others.
+        start = nn.Linear(width, n_classes)
+        head = torch.cat([start.weight, start.bias[:, None]], dim=1).detach().flatten()
+        self.weight = nn.Parameter(head.repeat(n_annotators, 1))
+
+    def forward(self, features: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
+        """Give what each label's annotator would say of its row: logits (n_labels, n_classes)."""
+        heads = F.embedding(annotator, self.weight, sparse=self.sparse)
+        heads = heads.view(len(annotator), self.n_classes, -1)
+        said = torch.bmm(heads[:, :, :-1], features[row][:, :, None]).squeeze(2)
+        return said + heads[:, :, -1]
+
+    def everyone(self, features: Tensor, annotators: Tensor) -> Tensor:
+        """Give what some annotators would say of every row: (n_rows, n_annotators, n_classes)."""
+        heads = self.weight[annotators].view(len(annotators), self.n_classes, -1)
+        said = torch.einsum("nw,acw->nac", features, heads[:, :, :-1])
+        return (said + heads[:, :, -1]).softmax(2)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class WeightedDoctorNet(CrowdEstimator):
+    """A head for each annotator, averaged by learned weights.
+
+    Parameters
+    ----------
+    width : int
+        Features that the body gives to the heads (a module of one's own gives its outputs).
+    **others
+        See `CrowdEstimator`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_annotators,)
+        The weight of each annotator in the average; they sum to one.
+    """
+
+    width: int = 64
+
+    method: ClassVar[str] = "wdn"
+    resumable: ClassVar[bool] = False
+
+    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
+        learned = nn.ModuleDict({"network": self.network_, "heads": self._heads})
+
+        def said_wrongly(batch: Batch) -> tuple[Tensor, int]:
+            logits = self._heads(self.network_(batch.inputs), batch.row, batch.annotator)
+            return F.cross_entropy(logits, batch.label, reduction="sum"), len(batch.label)
+
+        def objective(batch: Batch) -> Tensor:
+            return said_wrongly(batch)[0] / len(batch.item)
+
+        history = self._train(learned, objective, said_wrongly, data, settings)
+        self._learn_weights(data, settings)
+        return history
+
+    def _learn_weights(self, data: CrowdData, settings: Settings) -> None:
+        votes = torch.from_numpy(self.table_.votes()).float().to(data.device)
+        votes /= votes.sum(1, keepdim=True).clamp_min(1)
+
+        def objective(batch: Batch) -> Tensor:
+            with torch.no_grad():
+                features = self.network_.eval()(batch.inputs)
+                some = self._some_annotators(data.device)
+                said = self._heads.everyone(features, some)
+            share = self._average.weight[some, 0].softmax(0)
+            log_average = torch.einsum("a,nac->nc", share, said).clamp_min(1e-12).log()
+            return cross_entropy(log_average, votes[batch.item]).mean()
+
+        def score(batch: Batch) -> tuple[Tensor, int]:
+            average = self._averaged(self.network_(batch.inputs))
+            return cross_entropy(average.log(), votes[batch.item]).sum(), len(batch.item)
+
+        part = replace(settings, epochs=max(1, settings.epochs // 4), lr=10 * settings.lr)
+        self._train(self._average, objective, score, data, part)
+        self.weights_ = self._shares().double().cpu().numpy()
+
+    def _some_annotators(self, device: torch.device) -> Tensor:
+        active = self._active.to(device)
+        if len(active) <= HEADS_AT_ONCE:
+            return active
+        return active[torch.randint(len(active), (HEADS_AT_ONCE,)).to(device)]
+
+    def _shares(self) -> Tensor:
+        logits = torch.full_like(self._average.weight[:, 0], -torch.inf)
+        active = self._active.to(logits.device)
+        logits[active] = self._average.weight[active, 0].detach()
+        return logits.softmax(0)
+
+    def _averaged(self, features: Tensor) -> Tensor:
+        """Average what all annotators would say, some heads at a time, (n_rows, n_classes)."""
+        shares = self._shares()
+        parts = [
+            torch.einsum("a,nac->nc", shares[part], self._heads.everyone(features, part))
+            for part in self._active.to(features.device).split(HEADS_AT_ONCE)
+        ]
+        return torch.stack(parts).sum(0).clamp_min(1e-12)
+
+    @torch.no_grad()
+    def _logits(self, data: CrowdData) -> Tensor:
+        everything = torch.arange(len(data.source), device=data.device)
+        self.network_.eval()
+        parts = [
+            self._averaged(self.network_(data.inputs(item)).float()).log()
+            for item in everything.split(PREDICT_BATCH)
+        ]
+        return torch.cat(parts)
+
+    def _n_outputs(self) -> int:
+        return self.table_.n_classes if isinstance(self.backbone, nn.Module) else self.width
+
+    def _build_parts(self, device: torch.device) -> None:
+        table = self.table_
+        self._active = torch.from_numpy(table.labels_per_annotator().nonzero()[0])
+        self._heads = AnnotatorHeads(table.n_annotators, self._n_outputs(), table.n_classes)
+        self._heads.to(device)
+        self._average = nn.Embedding(table.n_annotators, 1).to(device)
+        nn.init.zeros_(self._average.weight)
+
+    def _parts(self) -> dict[str, nn.Module]:
+        return {"network": self.network_, "heads": self._heads, "average": self._average}
+
+    def _columns(self) -> None:
+        return None

@@ -146,12 +146,10 @@ def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource,
 
 
 def _make(method: str, settings: dict[str, Any], verbose: bool, checkpoint: Path) -> CrowdEstimator:
-    from annotrace.methods.registry import estimator_class
+    from annotrace.methods import make
 
     seed = settings.pop("seed")
-    return estimator_class(method)(
-        **settings, random_state=seed, verbose=verbose, checkpoint=checkpoint
-    )
+    return make(method, **settings, random_state=seed, verbose=verbose, checkpoint=checkpoint)
 
 
 def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:

@@ -38,5 +38,6 @@ def test_importing_is_cheap(statement, banned):
 def test_the_core_needs_no_tables_figures_or_commands():
     code = "from annotrace import TraceRegularized; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    banned = {"polars", "narwhals", "matplotlib", "jinja2", "click", "rich"}
+    # narwhals is not among them: scikit-learn itself imports it.
+    banned = {"polars", "matplotlib", "jinja2", "click", "rich"}
     assert not set(done.stdout.split()) & banned

@@ -99,13 +99,13 @@ def fit(
     Ctrl-C stops and keeps what was learned: the same command with --resume goes on from there.
     """
     checkpoint = _check_out(out, overwrite, resume)
+    model = _make(method, settings, verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     source = read_source(features, images, (image_size, image_size), not grey)
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
     if not quiet:
         click.echo(describe_labels(table, layout))
-    model = _make(method, settings, verbose=not quiet, checkpoint=checkpoint)
     try:
         model.fit(source, table)
     except KeyboardInterrupt:
@@ -154,7 +154,7 @@ def _make(method: str, settings: dict[str, Any], verbose: bool, checkpoint: Path
 
 def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:
     if not checkpoint.exists():
-        return "Stopped before there was anything to save."
+        return "Stopped; there was nothing to save yet."
     typed = [word for word in ctx.meta["annotrace.arguments"] if word != "--resume"]
     command = shlex.join(["annotrace", *typed, "--resume"])
     return f"Stopped; what was learned is saved in {checkpoint}. Go on with: {command}"

@@ -21,19 +21,13 @@ FILES = ("labels.csv", "features.npz", "test.npz", "confusion.npz")
 DIGITS_TO_TRAIN_ON = 1400
 
 
-class LabelsPerItem(click.ParamType[Any]):
-    """A number, or "all"."""
-
-    name = "N|all"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int | None:
-        """Give the number, or None for all."""
-        if value == "all":
-            return None
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"expected a number or 'all', but got {value!r}.", param, ctx)
+def labels_per_item_or_all(value: str) -> int | None:
+    """Read a number, or "all" as None."""
+    if value == "all":
+        return None
+    if not value.isdecimal():
+        raise click.BadParameter(f"expected a number or 'all', but got {value!r}.")
+    return int(value)
 
 
 @click.command(short_help="Make labels by simulated annotators, to try things out.")
@@ -67,7 +61,8 @@ class LabelsPerItem(click.ParamType[Any]):
 )
 @click.option(
     "--labels-per-item",
-    type=LabelsPerItem(),
+    type=labels_per_item_or_all,
+    metavar="N|all",
     default="1",
     show_default=True,
     help="How many annotators, drawn at random, label each item.",

@@ -19,7 +19,8 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     annotators = pl.read_csv(crowd / "run" / "annotators.csv")
     assert annotators.columns == ["annotator", "n_labels", "skill"]
     assert annotators.sort("skill")["annotator"][0] == "cy"
-    assert np.load(crowd / "run" / "confusion.npz")["confusion"].shape == (3, 3, 3)
+    with np.load(crowd / "run" / "confusion.npz") as saved:
+        assert saved["confusion"].shape == (3, 3, 3)
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
 
 
@@ -83,7 +84,7 @@ def test_a_classifier_of_an_earlier_run_does_not_stay(annotrace, crowd):
     [
         (("--method", "magic"), "There is no aggregation 'magic'; there are hierarchical,"),
         (("--truth", "none"), "labels.csv has no column 'none'"),
-        (("--repeats", "error", "--annotator", "said"), "'said'"),
+        (("--class", "cat", "--class", "hen"), "'dog'"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, words, said):

@@ -117,7 +117,8 @@ def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, words, s
 
 
 def test_not_a_number_is_named_with_its_place(annotrace, crowd):
-    arrays = dict(np.load(crowd / "features.npz"))
+    with np.load(crowd / "features.npz") as saved:
+        arrays = dict(saved)
     arrays["X"][4, 1] = np.nan
     np.savez(crowd / "features.npz", **arrays)
     message = error_of(annotrace(*FIT, "--out", "run"))

@@ -4,9 +4,11 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
-import numpy as np
 import pytest
+
+import annotrace
 
 # A signal to the process itself, so that it always comes in the third epoch.
 INTERRUPTED = """
@@ -24,6 +26,7 @@ loop._finish_epoch = finish_and_press_ctrl_c
 from annotrace.cli.main import main
 main(sys.argv[1:], prog_name="annotrace")
 """
+SOURCE = str(Path(annotrace.__file__).parents[1])
 PLAIN = "import sys; from annotrace.cli.main import main; main(sys.argv[1:])"
 
 
@@ -33,7 +36,7 @@ def run(crowd):
         return subprocess.run(
             [sys.executable, "-c", code, *words],
             cwd=crowd,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE},
             capture_output=True,
             text=True,
         )
@@ -64,8 +67,6 @@ def test_ctrl_c_and_resume_end_where_an_unbroken_training_does(run, crowd):
     assert run(PLAIN, *words_of("unbroken")).returncode == 0
     for name in ("truth.csv", "annotators.csv", "model.safetensors"):
         assert (crowd / "a run" / name).read_bytes() == (crowd / "unbroken" / name).read_bytes()
-    matrices = [np.load(crowd / out / "confusion.npz") for out in ("a run", "unbroken")]
-    assert np.array_equal(matrices[0]["confusion"], matrices[1]["confusion"])
 
 
 def test_other_settings_cannot_go_on_from_a_checkpoint(run, crowd):

@@ -5,6 +5,11 @@ import pytest
 from annotrace import LabelTable
 
 
+def arrays_of(path):
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
 def test_what_is_simulated_can_be_learned_from(annotrace, tmp_path):
     assert annotrace("simulate", "--out", "sim").exit_code == 0
     fit = ("fit", "sim/labels.csv", "--features", "sim/features.npz", "--epochs", 2)
@@ -23,7 +28,7 @@ def test_labels_follow_the_matrices(annotrace, tmp_path):
     assert (table.n_labels, table.n_annotators, table.n_classes) == (4200, 3, 10)
     # Right when they know (0.8), and one time in ten when they do not.
     assert np.mean(table.label == table.truth[table.item]) == pytest.approx(0.82, abs=0.02)
-    saved = np.load(tmp_path / "sim" / "confusion.npz")
+    saved = arrays_of(tmp_path / "sim" / "confusion.npz")
     assert saved["annotators"].tolist() == table.annotators.tolist()
     assert np.allclose(np.diagonal(saved["confusion"], axis1=1, axis2=2), 0.82, atol=0.05)
 
@@ -31,7 +36,8 @@ def test_labels_follow_the_matrices(annotrace, tmp_path):
 def test_items_of_labels_features_and_test_have_their_own_names(annotrace, tmp_path):
     annotrace("simulate", "--out", "sim")
     table = LabelTable.read(tmp_path / "sim" / "labels.csv")
-    features, test = (np.load(tmp_path / "sim" / f"{name}.npz") for name in ("features", "test"))
+    features = arrays_of(tmp_path / "sim" / "features.npz")
+    test = arrays_of(tmp_path / "sim" / "test.npz")
     assert set(table.items.tolist()) == set(features["items"].tolist())
     assert not set(test["items"].tolist()) & set(features["items"].tolist())
     assert len(test["truth"]) == len(test["X"]) == 397

@@ -9,6 +9,8 @@ BIN := .venv/bin
 demo: .venv/package
 	$(BIN)/annotrace demo --out runs/demo --overwrite
 
+# One thread a worker: matrices as small as those of the tests are slower on several.
+test: export OMP_NUM_THREADS = 1
 test: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) tests
 	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src

@@ -34,6 +34,11 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
     assert ["majority", "vote", "1.000"] in [line.split() for line in said.splitlines()]
 
 
+def test_help_names_every_method(annotrace):
+    said = "".join(annotrace("aggregate", "--help").output.split())
+    assert all(entry.name in said for entry in list_aggregations())
+
+
 def test_one_label_an_item_has_no_agreement(annotrace, crowd):
     (crowd / "one.csv").write_text("item,worker,label\na,x,1\nb,y,0\nc,x,0\n")
     result = annotrace("aggregate", "one.csv", "--method", "majority", "--out", "run")

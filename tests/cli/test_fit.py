@@ -5,6 +5,8 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from annotrace import list_methods
+
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
 FIT = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 40)
 
@@ -47,6 +49,29 @@ def test_quiet_says_nothing(annotrace, crowd):
 def test_the_method_is_kept_in_the_run(annotrace, crowd):
     assert annotrace(*FIT, "--method", "vanilla", "--out", "run").exit_code == 0
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == "vanilla"
+
+
+def test_help_names_every_method(annotrace):
+    said = " ".join(annotrace("fit", "--help").output.split())
+    names = [entry.name for entry in list_methods()]
+    assert f"{', '.join(names[:-1])} or {names[-1]}." in said
+
+
+def test_the_oracle_is_given_the_matrices_by_name(annotrace, crowd):
+    oracle = (*FIT, "--method", "oracle", "--out", "run")
+    assert "--confusion FILE" in error_of(annotrace(*oracle))
+    true = np.stack([np.eye(3), np.eye(3), np.eye(3)[[1, 1, 2]]])
+    # Another order of annotators (cy, ann, bob) and classes (hen, cat, dog) than the labels have.
+    stored = true[[2, 0, 1]][:, [2, 0, 1]][:, :, [2, 0, 1]]
+    names = {
+        "annotators": np.array(["cy", "ann", "bob"]),
+        "classes": np.array(["hen", "cat", "dog"]),
+    }
+    np.savez(crowd / "true.npz", confusion=stored, **names)
+    result = annotrace(*oracle, "--confusion", "true.npz")
+    assert result.exit_code == 0, result.output
+    with np.load(crowd / "run" / "confusion.npz") as saved:
+        assert np.allclose(saved["confusion"], true, atol=1e-4)
 
 
 def test_answers_that_mean_nothing_are_skipped(annotrace, crowd):

@@ -50,6 +50,13 @@ def test_bad_input_is_one_line(annotrace, run, words, said):
     assert not (run / "p.csv").exists()
 
 
+def test_a_description_without_its_parts_is_refused(annotrace, run):
+    (run / "run" / "run.json").write_text('{"format": 1}')
+    result = annotrace("predict", "run", "--features", "features.npz", "--out", "p.csv")
+    assert result.exit_code == 2
+    assert "damaged" in result.stderr
+
+
 def test_a_damaged_run_is_refused(annotrace, run):
     with (run / "run" / "model.safetensors").open("ab") as file:
         file.write(b"more")

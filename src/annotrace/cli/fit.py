@@ -14,6 +14,8 @@ from annotrace.cli.source_options import read_source, source_options
 from annotrace.cli.tables import print_accuracy, print_annotators
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from annotrace.data import ItemSource
     from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
@@ -30,7 +32,14 @@ CHECKPOINT = "checkpoint.pt"
     default="trace",
     show_default=True,
     metavar="NAME",
-    help="How to learn; a name that does not exist gets the list of those that do.",
+    help="How to learn: trace, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, two-stage or "
+    "oracle.",
+)
+@click.option(
+    "--confusion",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="For --method oracle: the true matrices, as the confusion.npz of `annotrace simulate`.",
 )
 @click.option(
     "--keep-unlabelled",
@@ -70,6 +79,7 @@ def fit(
     out: Path,
     overwrite: bool,
     method: str,
+    confusion: Path | None,
     keep_unlabelled: bool,
     image_size: int,
     grey: bool,
@@ -104,6 +114,8 @@ def fit(
     source = read_source(features, images, (image_size, image_size), not grey)
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
+    if method == "oracle":
+        model.set_params(confusion=_true_matrices(confusion, table))
     if not quiet:
         click.echo(describe_labels(table, layout))
     try:
@@ -150,6 +162,24 @@ def _make(method: str, settings: dict[str, Any], verbose: bool, checkpoint: Path
 
     seed = settings.pop("seed")
     return make(method, **settings, random_state=seed, verbose=verbose, checkpoint=checkpoint)
+
+
+def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
+    """Read matrices, shape (n_annotators, n_classes, n_classes), in the order of the table."""
+    from annotrace.errors import InputError
+    from annotrace.labels.files import check_file, load_arrays
+    from annotrace.labels.vocabulary import as_names, encode_with
+
+    if path is None:
+        raise InputError("--method oracle is given the true matrices: --confusion FILE.")
+    with check_file(path).open("rb") as file:
+        arrays = load_arrays(file, str(path))
+    if not {"confusion", "annotators", "classes"} <= set(arrays):
+        raise InputError(f"{path} must have the arrays confusion, annotators and classes.")
+    who = encode_with(table.annotators, as_names(arrays["annotators"]), "annotators are")
+    what = encode_with(table.classes, as_names(arrays["classes"]), "classes are")
+    matrices: NDArray[Any] = arrays["confusion"][who][:, what][:, :, what]
+    return matrices
 
 
 def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:

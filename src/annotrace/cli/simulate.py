@@ -53,11 +53,11 @@ def labels_per_item_or_all(value: str) -> int | None:
     help="pairwise: each takes every class for one other; hammer: right, or any class at random; "
     "cifar10: the four of the paper's CIFAR-10 experiments.",
 )
-@click.option("--n-annotators", type=click.IntRange(min=1), help="How many.  [default: 5]")
+@click.option("--n-annotators", type=click.IntRange(min=1), help="How many; 5 unless given.")
 @click.option(
     "--skill",
     type=click.FloatRange(0, 1),
-    help="How often they are right (pairwise), or know the answer (hammer).  [default: 0.5]",
+    help="How often they are right (pairwise), or know the answer (hammer); 0.5 unless given.",
 )
 @click.option(
     "--labels-per-item",

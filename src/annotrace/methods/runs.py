@@ -38,6 +38,9 @@ from annotrace.version import __version__
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
 _VOCABULARIES = ("items", "annotators", "classes")
+_NEEDED = frozenset(
+    "method params custom_backbone input_shape named_rows positional history sha256".split()
+)
 
 
 def save_run(model: CrowdEstimator, folder: Path) -> None:
@@ -221,6 +224,9 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"{folder}: written by a newer annotrace ({version}, format {written}); this one is "
             f"{__version__} and reads format {FORMAT}. Update annotrace."
         )
+    missing = _NEEDED - set(described)
+    if missing:
+        raise RunError(f"{path}: damaged, it does not say {', '.join(sorted(missing))}.")
     return described
 
 

@@ -44,3 +44,13 @@ def test_a_place_that_cannot_be_written_is_one_line(annotrace, tmp_path):
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: file")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("fit", "labels.csv"), ("predict", "run"), ("aggregate", "labels.csv"), ("simulate",)],
+)
+def test_where_to_write_must_be_said(annotrace, words):
+    result = annotrace(*words)
+    assert result.exit_code == 2
+    assert "Missing option '--out'" in result.stderr

@@ -17,14 +17,12 @@ def out_options(
     metavar: str, help: str, default: str | None = None
 ) -> Callable[[Command], Command]:
     """Give a command --out and --overwrite."""
+    # A default of None would count as one, and nothing would be asked for.
+    given: dict[str, Any] = (
+        {"required": True} if default is None else {"default": default, "show_default": True}
+    )
     out = click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        metavar=metavar,
-        required=default is None,
-        default=default,
-        show_default=default is not None,
-        help=help,
+        "--out", type=click.Path(path_type=Path), metavar=metavar, help=help, **given
     )
     overwrite = click.option(
         "--overwrite", is_flag=True, help="Write over what an earlier command left there."

@@ -136,8 +136,8 @@ def _check_single(columns: Columns) -> None:
             row = int(np.argmax(columns.label.codes == code))
             raise InputError(
                 f"{columns.where(row, 'label')}: {name!r} holds several labels, and this library "
-                "learns from one label a row. Keep one of them, or name all with classes= (--class) "
-                "to take each combination as a class of its own."
+                "learns from one label a row. Keep one of them, or name all with classes= "
+                "(--class) to take each combination as a class of its own."
             )
 
 

@@ -38,9 +38,10 @@ from annotrace.version import __version__
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
 _VOCABULARIES = ("items", "annotators", "classes")
-_NEEDED = frozenset(
-    "method params custom_backbone input_shape named_rows positional history sha256".split()
-)
+_NEEDED = {
+    *("method", "params", "custom_backbone", "history", "sha256"),
+    *("input_shape", "named_rows", "positional"),
+}
 
 
 def save_run(model: CrowdEstimator, folder: Path) -> None:

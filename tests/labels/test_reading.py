@@ -71,8 +71,8 @@ def json_lines(text):
         CSV.replace("NA", '"NA"'),
         json_lines(CSV),
         json_lines(CSV).replace("\n", "\r\n\n"),
-        gzip.compress(CSV.encode()),
-        gzip.compress(json_lines(CSV).encode()),
+        gzip.compress(CSV.encode(), mtime=0),
+        gzip.compress(json_lines(CSV).encode(), mtime=0),
     ],
 )
 def test_text_survives_in_every_format_whatever_the_name(read, content):
@@ -194,7 +194,7 @@ BAD_FILES = {
     "binary": (b"\x89PNG\r\n\x1a\n\x00\x01", {}, "neither text, parquet, npy nor npz"),
     "not UTF-8": (CSV.encode() + b"d,ren\xe9,x\n", {}, "line 6: byte 0xe9 is not UTF-8"),
     "UTF-16": (CSV.encode("utf-16"), {}, "is UTF-16 text. Save it as UTF-8"),
-    "broken gzip": (gzip.compress(CSV.encode())[:-12], {}, "the gzip file is damaged"),
+    "broken gzip": (gzip.compress(CSV.encode(), mtime=0)[:-12], {}, "the gzip file is damaged"),
     "broken parquet": (b"PAR1" + b"x" * 50 + b"PAR1", {}, "damaged parquet"),
     "broken npz": (npz(A=np.eye(3, dtype=int))[:-40], {}, "is damaged"),
     "broken json line": (json_lines(CSV) + '{"task": 3,\n', {}, "line 5: not JSON"),

@@ -83,7 +83,8 @@ def _check_filled(columns: Columns, role: str) -> None:
         row = int(np.flatnonzero(codes < 0)[0])
         raise InputError(
             f"{columns.where(row, role)} is empty. Every row needs an item, an annotator and a "
-            "label: fill it in or delete the row (skip=[''] leaves out rows without a label)."
+            "label: fill it in or delete the row (skip=[''], or --skip '', leaves out rows without "
+            "a label)."
         )
 
 
@@ -105,13 +106,13 @@ def _find_classes(label: Coded, source: str) -> Names:
     if len(classes) < 2:
         raise InputError(
             f"{source}: all labels are {str(classes[0])!r}, and with one class there is nothing to "
-            "learn. If there are others that nobody reported, name all with classes=."
+            "learn. If there are others that nobody reported, name all with classes= (--class)."
         )
     if len(classes) > max(100, n_labels // 2):
         raise InputError(
             f"{source}: {len(classes)} different labels among {n_labels} ({first_few(classes, 2)}) "
             "look like text or numbers rather than classes. Name the columns (item=, annotator=, "
-            "label=), or all classes with classes=."
+            "label=), or all classes with classes= (--class)."
         )
     return classes
 
@@ -135,8 +136,8 @@ def _check_single(columns: Columns) -> None:
             row = int(np.argmax(columns.label.codes == code))
             raise InputError(
                 f"{columns.where(row, 'label')}: {name!r} holds several labels, and this library "
-                "learns from one label a row. Keep one of them, or name all with classes= to take "
-                "each combination as a class of its own."
+                "learns from one label a row. Keep one of them, or name all with classes= "
+                "(--class) to take each combination as a class of its own."
             )
 
 
@@ -165,7 +166,7 @@ def _check_scores(columns: Columns) -> None:
             raise InputError(
                 f"{columns.where(row, role)}: {_name(column, row)!r} is a score, and this library "
                 "learns classes, not ordinal or continuous scores. Round or group them into "
-                "classes, or name all with classes= to take each number as a class."
+                "classes, or name all with classes= (--class) to take each number as a class."
             )
 
 
@@ -216,8 +217,8 @@ def _check_truth_known(
         row = int(unknown[0])
         raise InputError(
             f"{columns.where(row, 'truth')}: the truth {_name(truth, row)!r} is not a class; "
-            f"classes are {first_few(classes, 10)}. Name all classes with classes= if nobody "
-            "reported this one."
+            f"classes are {first_few(classes, 10)}. Name all classes with classes= (--class) "
+            "if nobody reported this one."
         )
 
 

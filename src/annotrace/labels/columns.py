@@ -144,7 +144,7 @@ def find_column(
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
         raise InputError(
             f"{source}: both {ranked[0][1]!r} and {ranked[1][1]!r} may be the {role} column. "
-            f"Say which with {role}=."
+            f"Say which with {role}= (--{role} on the command line)."
         )
     return ranked[0][1] if ranked else None
 

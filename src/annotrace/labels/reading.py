@@ -12,7 +12,7 @@ from annotrace.errors import InputError
 from annotrace.labels.archives import table_from_arrays
 from annotrace.labels.codes import Choices
 from annotrace.labels.coding import encode_series, encode_values
-from annotrace.labels.columns import Named, find_layout
+from annotrace.labels.columns import Layout, Named, find_layout
 from annotrace.labels.delimited import read_delimited
 from annotrace.labels.files import NPY, PARQUET, ZIP, decode_text, load_arrays, read_bytes
 from annotrace.labels.frames import Sheet, table_from_sheet
@@ -21,14 +21,22 @@ from annotrace.labels.table import LabelTable
 
 def read_table(path: str | Path, named: Named, choices: Choices) -> LabelTable:
     """Read a table from a file; see `LabelTable.read`."""
+    return read_with_layout(path, named, choices)[0]
+
+
+def read_with_layout(
+    path: str | Path, named: Named, choices: Choices
+) -> tuple[LabelTable, Layout | None]:
+    """Read a table from a file, and tell which columns were used (None for npy and npz)."""
     content, source = read_bytes(path), str(path)
     if choices.classes is not None:
         choices = replace(choices, classes=[str(name) for name in choices.classes])
     if content.startswith((NPY, ZIP)):
         arrays = load_arrays(io.BytesIO(content), source)
-        return table_from_arrays(arrays, named, choices, source)
+        return table_from_arrays(arrays, named, choices, source), None
     sheet = _read_sheet(content, source)
-    return table_from_sheet(sheet, find_layout(sheet.columns, named, source), choices)
+    layout = find_layout(sheet.columns, named, source)
+    return table_from_sheet(sheet, layout, choices), layout
 
 
 def _read_sheet(content: bytes, source: str) -> Sheet:

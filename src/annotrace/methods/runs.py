@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -38,6 +38,10 @@ from annotrace.version import __version__
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
 _VOCABULARIES = ("items", "annotators", "classes")
+_NEEDED = {
+    *("method", "params", "custom_backbone", "history", "sha256"),
+    *("input_shape", "named_rows", "positional"),
+}
 
 
 def save_run(model: CrowdEstimator, folder: Path) -> None:
@@ -94,18 +98,40 @@ def load(
 
 def write_truth(folder: Path, table: LabelTable, posterior: NDArray[Any]) -> None:
     """Write truth.csv: the likeliest class of each item, its probability, and those of all."""
+    write_classes(folder / "truth.csv", table.items.tolist(), table.classes, posterior)
+
+
+def write_classes(
+    path: Path,
+    items: Sequence[Any],
+    classes: NDArray[Any],
+    probabilities: NDArray[Any],
+    labels: NDArray[Any] | None = None,
+) -> None:
+    """Write the class of each item as csv: item, label, confidence, one column a class.
+
+    Parameters
+    ----------
+    path : Path
+    items : sequence of length n_items
+    classes : ndarray of shape (n_classes,)
+    probabilities : ndarray of shape (n_items, n_classes)
+    labels : ndarray of shape (n_items,), optional
+        The class of each item by name; the likeliest, the first of several, unless given.
+    """
     import polars as pl
 
-    best = posterior.argmax(axis=1)
-    names = [str(name) for name in table.classes.tolist()]
+    if labels is None:
+        labels = classes[probabilities.argmax(axis=1)]
+    names = [str(name) for name in classes.tolist()]
     prefix = "class " if {"item", "label", "confidence"} & set(names) else ""
     columns = {
-        "item": table.items.tolist(),
-        "label": table.classes[best].tolist(),
-        "confidence": posterior.max(axis=1),
-        **{prefix + name: posterior[:, place] for place, name in enumerate(names)},
+        "item": list(items),
+        "label": labels.tolist(),
+        "confidence": probabilities.max(axis=1),
+        **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
     }
-    _write(folder / "truth.csv", pl.DataFrame(columns).write_csv)
+    _write(path, pl.DataFrame(columns).write_csv)
 
 
 def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
@@ -199,6 +225,9 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"{folder}: written by a newer annotrace ({version}, format {written}); this one is "
             f"{__version__} and reads format {FORMAT}. Update annotrace."
         )
+    missing = _NEEDED - set(described)
+    if missing:
+        raise RunError(f"{path}: damaged, it does not say {', '.join(sorted(missing))}.")
     return described
 
 

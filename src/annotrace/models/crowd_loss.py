@@ -57,7 +57,7 @@ def crowd_nll(
     >>> layer = Confusion(n_annotators=2, n_classes=2)
     >>> row, annotator, label = torch.tensor([[0, 0, 1], [0, 1, 1], [0, 1, 1]])
     >>> crowd_nll(logits, layer, row, annotator, label).item()  # doctest: +ELLIPSIS
-    1.29...
+    1.27...
     """
     return label_log_likelihood(logits, layer, row, annotator, label).sum() / -len(logits)
 

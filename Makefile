@@ -1,0 +1,43 @@
+# On a machine with nothing but Python and pip: each target makes .venv and installs what it needs.
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+
+.PHONY: demo test check clean
+.DEFAULT_GOAL := demo
+
+demo: .venv/package
+	$(BIN)/annotrace demo --out runs/demo --overwrite
+
+# One thread a worker: matrices as small as those of the tests are slower on several.
+test: export OMP_NUM_THREADS = 1
+test: .venv/test
+	$(BIN)/python -m pytest -n $(WORKERS) tests
+	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src
+
+check: .venv/check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist runs
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp for each set of requirements; installed anew only when they change.
+.venv/pip:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+.venv/package: .venv/pip pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/test: .venv/package
+	$(BIN)/python -m pip install --quiet --group test
+	touch $@
+
+.venv/check: .venv/package
+	$(BIN)/python -m pip install --quiet --group check --group test
+	touch $@

@@ -1,0 +1,156 @@
+"""`annotrace aggregate`: the truth from labels alone."""
+
+from __future__ import annotations
+
+import json
+import platform
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from annotrace.cli.folders import RUN_FILES, check_folder, out_options
+from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.tables import print_accuracy, print_annotators
+from annotrace.version import __version__
+
+if TYPE_CHECKING:
+    from annotrace.aggregation import Aggregation
+    from annotrace.labels import LabelTable
+
+
+@click.command(short_help="Find the truth from labels alone, without features or images.")
+@label_options
+@out_options("RUN", "Folder to write the run to.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    help="hierarchical (the default), majority, dawid-skene, one-coin, pooled, glad, mace, wawa "
+    "or weighted-vote.",
+)
+@click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
+@click.option("--seed", default=0, show_default=True, help="Breaks ties.")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def aggregate(
+    labels: LabelFile,
+    out: Path,
+    overwrite: bool,
+    method: str | None,
+    max_iter: int | None,
+    seed: int,
+    quiet: bool,
+) -> None:
+    """Find the likeliest class of each item, and how far each annotator can be trusted.
+
+    From the labels alone: where there are features or images too, `annotrace fit` learns more.
+    LABELS is a table of who gave which label to what, as in `annotrace fit`.
+
+    RUN becomes a folder: truth.csv (item, label, confidence, the probability of every class),
+    annotators.csv (annotator, number of labels, skill), and confusion.npz (who takes what for
+    what).
+
+    \b
+    Examples:
+      annotrace aggregate labels.csv --out run
+      annotrace aggregate labels.csv --method dawid-skene --out run
+      annotrace aggregate answers.csv --skip unsure --truth gold --out run
+    """
+    from annotrace.aggregation import DEFAULT, make
+
+    check_folder(out, RUN_FILES, overwrite)
+    name = method or DEFAULT
+    aggregation = make(name, random_state=seed)
+    if max_iter is not None:
+        aggregation.max_iter = max_iter
+    table, layout = labels.read()
+    if not quiet:
+        click.echo(describe_labels(table, layout))
+    _fit(aggregation, table)
+    frame = _annotators(aggregation)
+    _write(out, aggregation, frame, name)
+    if not quiet:
+        _tell(aggregation, frame, name, out)
+
+
+def _fit(aggregation: Aggregation, table: LabelTable) -> None:
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        aggregation.fit(table)
+    for warning in raised:
+        said = str(warning.message).replace("`max_iter`", "--max-iter")
+        click.echo(f"Warning: {said}", err=True)
+
+
+def _annotators(aggregation: Aggregation) -> Any:
+    import polars as pl
+
+    table = aggregation.table_
+    return pl.DataFrame(
+        {
+            "annotator": table.annotators.tolist(),
+            "n_labels": table.labels_per_annotator(),
+            "skill": aggregation.skill_.astype(float),
+        }
+    )
+
+
+def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
+    from annotrace.labels.writing import replacing
+    from annotrace.methods.runs import write_classes, write_confusion
+
+    table = aggregation.table_
+    out.mkdir(parents=True, exist_ok=True)
+    # A classifier of an earlier run does not belong to these labels.
+    (out / "model.safetensors").unlink(missing_ok=True)
+    write_classes(
+        out / "truth.csv",
+        table.items.tolist(),
+        table.classes,
+        aggregation.posterior_,
+        labels=aggregation.predict(),
+    )
+    with replacing(out / "annotators.csv") as file:
+        frame.write_csv(file)
+    write_confusion(out, table, aggregation.confusion_)
+    with replacing(out / "run.json") as file:
+        file.write(json.dumps(_describe(aggregation, name), indent=1).encode() + b"\n")
+
+
+def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
+    table = aggregation.table_
+    return {
+        "format": 1,
+        "kind": "aggregation",
+        "method": name,
+        "counts": {
+            "items": table.n_items,
+            "annotators": table.n_annotators,
+            "labels": table.n_labels,
+            "classes": table.n_classes,
+        },
+        "iterations": aggregation.n_iter_,
+        "converged": aggregation.converged_,
+        "ties": int(aggregation.ties_.sum()),
+        "versions": {"annotrace": __version__, "python": platform.python_version()},
+    }
+
+
+def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path) -> None:
+    from annotrace.labels.vocabulary import look_up
+
+    table = aggregation.table_
+    print_annotators(frame)
+    print_accuracy(table, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
+    click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
+    if ties := int(aggregation.ties_.sum()):
+        click.echo(f"{ties:,} items are ties, broken by --seed.")
+    click.echo(f"Wrote {out}: truth.csv, annotators.csv and confusion.npz.")
+
+
+def _agreement(table: LabelTable) -> str:
+    from annotrace.diagnosis import krippendorff_alpha
+
+    if table.labels_per_item().max(initial=0) < 2:
+        return "unknown, no item has two labels"
+    return f"{krippendorff_alpha(table):.3f}"

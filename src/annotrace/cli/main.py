@@ -1,0 +1,81 @@
+"""`annotrace`, the command: its subcommands, and how errors are told.
+
+Only click is imported before a command runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import click
+
+from annotrace.cli.aggregate import aggregate
+from annotrace.cli.demo import demo
+from annotrace.cli.fit import fit
+from annotrace.cli.predict import predict
+from annotrace.cli.simulate import simulate
+from annotrace.errors import AnnotraceError
+from annotrace.version import __version__
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class OneLineError(click.ClickException):
+    """An error told as `Error: ...` on standard error, in one line."""
+
+    exit_code = BAD_INPUT
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class Commands(click.Group):
+    """A group that tells the library's errors, files it may not touch, and Ctrl-C in one line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments as typed, for the command that goes on after Ctrl-C."""
+        ctx.meta["annotrace.arguments"] = list(args)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except AnnotraceError as error:
+            raise OneLineError(str(error)) from None
+        except OSError as error:
+            if error.filename is None or error.errno == errno.EPIPE:
+                raise
+            raise OneLineError(f"{error.filename}: {error.strerror}.") from None
+        except KeyboardInterrupt as stop:
+            click.echo(str(stop) or "Stopped.", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="annotrace")
+def main() -> None:
+    """Learn from labels that people disagree on.
+
+    Give it a table of who gave which label to what, and it gives back the truth, a classifier,
+    and how far each annotator can be trusted.
+
+    \b
+    Examples:
+      annotrace demo
+      annotrace fit labels.csv --features features.npz --out run
+      annotrace fit labels.csv --images photos/ --out run
+      annotrace predict run --features new.npz --out predictions.csv
+      annotrace aggregate labels.csv --out run
+
+    `annotrace COMMAND --help` tells more about each.
+    """
+
+
+for command in (demo, fit, predict, aggregate, simulate):
+    main.add_command(command)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""`annotrace predict`: the classes of new items."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from annotrace.cli.folders import check_file, out_options
+from annotrace.cli.source_options import read_source, source_options
+
+if TYPE_CHECKING:
+    from annotrace.methods import CrowdEstimator
+
+
+@click.command(short_help="Predict the classes of new items with the classifier of a run.")
+@click.argument("run", type=click.Path(path_type=Path))
+@source_options
+@out_options("FILE", "csv file to write.")
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+def predict(
+    run: Path,
+    features: Path | None,
+    images: Path | None,
+    out: Path,
+    overwrite: bool,
+    device: str,
+) -> None:
+    """Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
+
+    The csv has a row an item: item, label (the likeliest class), confidence (its probability),
+    and the probability of every class. Images are read at the size and in the colours of the
+    run.
+
+    \b
+    Examples:
+      annotrace predict run --features new.npz --out predictions.csv
+      annotrace predict run --images more-photos/ --out predictions.csv
+    """
+    from annotrace.methods.runs import load, write_classes
+
+    check_file(out, overwrite)
+    _check_has_classifier(run)
+    model = load(run, device=device)
+    size, color = _image_shape(model)
+    source = read_source(features, images, size, color)
+    probabilities = model.predict_proba(source)
+    items = range(len(source)) if source.items is None else source.items.tolist()
+    write_classes(out, items, model.classes_, probabilities)
+    click.echo(f"Wrote the classes of {len(source):,} items to {out}.")
+
+
+def _check_has_classifier(run: Path) -> None:
+    from annotrace.errors import RunError
+
+    described = run / "run.json"
+    if described.is_file() and not (run / "model.safetensors").exists():
+        try:
+            kind = json.loads(described.read_text(encoding="utf-8")).get("kind")
+        except (ValueError, AttributeError):
+            return
+        if kind == "aggregation":
+            raise RunError(
+                f"{run} is from `annotrace aggregate`, which learns no classifier; make a run "
+                "with `annotrace fit`."
+            )
+
+
+def _image_shape(model: CrowdEstimator) -> tuple[tuple[int, int], bool]:
+    shape = model.input_shape_
+    size = (shape[0], shape[1]) if len(shape) >= 2 else (1, 1)
+    return size, len(shape) == 3

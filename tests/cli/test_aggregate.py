@@ -1,0 +1,101 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from annotrace.aggregation import list_aggregations
+
+COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
+
+
+@pytest.mark.parametrize("method", [entry.name for entry in list_aggregations()])
+def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, "--method", method, "--out", "run")
+    assert result.exit_code == 0, result.output
+    truth = pl.read_csv(crowd / "run" / "truth.csv")
+    assert truth.columns == ["item", "label", "confidence", "cat", "dog", "hen"]
+    assert truth["label"].to_list() == ["cat", "dog", "hen"] * 30
+    annotators = pl.read_csv(crowd / "run" / "annotators.csv")
+    assert annotators.columns == ["annotator", "n_labels", "skill"]
+    assert annotators.sort("skill")["annotator"][0] == "cy"
+    with np.load(crowd / "run" / "confusion.npz") as saved:
+        assert saved["confusion"].shape == (3, 3, 3)
+    assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
+
+
+def test_agreement_and_accuracy_are_told(annotrace, crowd):
+    said = annotrace("aggregate", "labels.csv", *COLUMNS, "--out", "run").stdout
+    assert "90 items, 3 annotators, 270 labels" in said
+    # Each of 30 items has the labels cat, cat, dog: 4 of its 6 ordered pairs differ, and a pair
+    # weighs 1 / (3 - 1). Expected by chance from 60 cats, 120 dogs and 90 hens.
+    alpha = 1 - (270 - 1) * (30 * 4 / 2) / (270**2 - 60**2 - 120**2 - 90**2)
+    assert f"0 chance): {alpha:.3f}" in said
+    assert ["majority", "vote", "1.000"] in [line.split() for line in said.splitlines()]
+
+
+def test_help_names_every_method(annotrace):
+    said = "".join(annotrace("aggregate", "--help").output.split())
+    assert all(entry.name in said for entry in list_aggregations())
+
+
+def test_one_label_an_item_has_no_agreement(annotrace, crowd):
+    (crowd / "one.csv").write_text("item,worker,label\na,x,1\nb,y,0\nc,x,0\n")
+    result = annotrace("aggregate", "one.csv", "--method", "majority", "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert "unknown, no item has two labels" in result.stdout
+
+
+def test_ties_are_broken_by_the_seed_in_truth_csv_too(annotrace, crowd):
+    rows = [f"{k},{who},{said}" for k in range(40) for who, said in (("a", "no"), ("b", "yes"))]
+    (crowd / "ties.csv").write_text("\n".join(["item,worker,label", *rows]))
+    result = annotrace("aggregate", "ties.csv", "--method", "majority", "--out", "run")
+    assert "40 items are ties" in result.stdout
+    assert set(pl.read_csv(crowd / "run" / "truth.csv")["label"]) == {"no", "yes"}
+
+
+def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace, crowd):
+    words = ("--method", "dawid-skene", "--max-iter", 1, "--quiet", "--out", "run")
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, *words)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("Warning: DawidSkene was still gaining after 1 iterations")
+    assert "--max-iter" in result.stderr
+
+
+def test_names_are_shown_as_they_are(annotrace, crowd):
+    (crowd / "odd.csv").write_text("item,worker,label\na,[red]x[/red],1\na,y,0\nb,y,0\n")
+    assert "[red]x[/red]" in annotrace("aggregate", "odd.csv", "--out", "run").stdout
+
+
+def test_of_many_annotators_the_first_and_last_are_shown(annotrace, crowd):
+    rows = [f"{k},w{k % 50},{k % 2}" for k in range(200)]
+    (crowd / "many.csv").write_text("\n".join(["item,worker,label", *rows]))
+    said = annotrace("aggregate", "many.csv", "--out", "run").stdout
+    assert "the first and last 10 of 50" in said
+    assert sum(line.startswith("w") for line in said.splitlines()) == 20
+
+
+def test_a_classifier_of_an_earlier_run_does_not_stay(annotrace, crowd):
+    (crowd / "run").mkdir()
+    (crowd / "run" / "model.safetensors").write_bytes(b"")
+    words = ("aggregate", "labels.csv", *COLUMNS, "--out", "run")
+    assert annotrace(*words).exit_code == 2
+    assert annotrace(*words, "--overwrite").exit_code == 0
+    assert not (crowd / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--method", "magic"), "There is no aggregation 'magic'; there are hierarchical,"),
+        (("--truth", "none"), "labels.csv has no column 'none'"),
+        (("--class", "cat", "--class", "hen"), "'dog'"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, words, said):
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, *words, "--out", "out")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert said in line
+    assert not (crowd / "out").exists()

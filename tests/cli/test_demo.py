@@ -1,0 +1,50 @@
+import re
+
+import pytest
+from click.testing import CliRunner
+
+import annotrace as at
+from annotrace.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The run folder, and what was said."""
+    out = tmp_path_factory.mktemp("demo") / "run"
+    result = CliRunner().invoke(main, ["demo", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    return out, result.stdout.splitlines()
+
+
+def numbers(line):
+    return [float(number) for number in re.findall(r"[\d.]+", line)]
+
+
+def test_the_demo_beats_a_classifier_on_majority_vote(demo):
+    out, lines = demo
+    rows = {line.split("  ")[0]: line for line in lines}
+    (vote,) = numbers(rows["majority vote"])
+    (plain,) = numbers(rows["classifier on majority vote"])
+    labelled, new = numbers(rows["annotrace"])
+    assert 0.45 < vote < 0.55
+    assert new > plain + 0.25
+    assert labelled > 0.9
+    test = at.data.load_digits().split(1400)[1]
+    assert round(at.load(out).score(test.X, test.y), 3) == new
+
+
+def test_the_annotators_are_told_with_true_and_estimated_skill(demo):
+    _, lines = demo
+    start = next(k for k, line in enumerate(lines) if "true skill" in line)
+    rows = [numbers(line) for line in lines[start + 1 : start + 6]]
+    assert [row[0] for row in rows] == [0, 1, 2, 3, 4]
+    assert sum(row[1] for row in rows) == 1400
+    assert all(abs(true - 0.5) < 0.05 and abs(guess - true) < 0.15 for *_, true, guess in rows)
+
+
+def test_an_earlier_run_is_not_written_over_unasked(annotrace, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "truth.csv").write_text("mine")
+    result = annotrace("demo", "--out", "run")
+    assert result.exit_code == 2
+    assert (tmp_path / "run" / "truth.csv").read_text() == "mine"

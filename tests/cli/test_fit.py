@@ -1,0 +1,170 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from annotrace import list_methods
+
+COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
+FIT = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 40)
+
+
+def error_of(result):
+    """The one line on standard error, where the exit code is that of bad input."""
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    return line.removeprefix("Error: ")
+
+
+def test_a_run_holds_the_truth_and_the_annotators(annotrace, crowd):
+    result = annotrace(*FIT, "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert "90 items, 3 annotators, 270 labels, 3 classes ('cat', 'dog', 'hen')" in result.stdout
+    assert "item 'photo', annotator 'who', label 'said', truth 'gold'" in result.stdout
+    assert "annotrace predict run --features" in result.stdout
+    truth = pl.read_csv(crowd / "run" / "truth.csv")
+    assert truth.columns == ["item", "label", "confidence", "cat", "dog", "hen"]
+    assert truth["label"].to_list() == ["cat", "dog", "hen"] * 30
+    annotators = pl.read_csv(crowd / "run" / "annotators.csv")
+    skill = dict(annotators.select("annotator", "skill").rows())
+    assert skill["cy"] < 0.75 < 0.9 < min(skill["ann"], skill["bob"])
+    assert not (crowd / "run" / "checkpoint.pt").exists()
+
+
+def test_accuracy_is_told_beside_majority_vote(annotrace, crowd):
+    said = annotrace(*FIT, "--out", "run").stdout.splitlines()
+    rows = [line.split() for line in said]
+    assert ["trace", "1.000"] in rows
+    assert ["majority", "vote", "1.000"] in rows
+
+
+def test_quiet_says_nothing(annotrace, crowd):
+    result = annotrace(*FIT, "--out", "run", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_the_method_is_kept_in_the_run(annotrace, crowd):
+    assert annotrace(*FIT, "--method", "vanilla", "--out", "run").exit_code == 0
+    assert json.loads((crowd / "run" / "run.json").read_text())["method"] == "vanilla"
+
+
+def test_help_names_every_method(annotrace):
+    said = " ".join(annotrace("fit", "--help").output.split())
+    names = [entry.name for entry in list_methods()]
+    assert f"{', '.join(names[:-1])} or {names[-1]}." in said
+
+
+def test_the_oracle_is_given_the_matrices_by_name(annotrace, crowd):
+    oracle = (*FIT, "--method", "oracle", "--out", "run")
+    assert "--confusion FILE" in error_of(annotrace(*oracle))
+    true = np.stack([np.eye(3), np.eye(3), np.eye(3)[[1, 1, 2]]])
+    # Another order of annotators (cy, ann, bob) and classes (hen, cat, dog) than the labels have.
+    stored = true[[2, 0, 1]][:, [2, 0, 1]][:, :, [2, 0, 1]]
+    names = {
+        "annotators": np.array(["cy", "ann", "bob"]),
+        "classes": np.array(["hen", "cat", "dog"]),
+    }
+    np.savez(crowd / "true.npz", confusion=stored, **names)
+    result = annotrace(*oracle, "--confusion", "true.npz")
+    assert result.exit_code == 0, result.output
+    with np.load(crowd / "run" / "confusion.npz") as saved:
+        assert np.allclose(saved["confusion"], true, atol=1e-4)
+
+
+def test_answers_that_mean_nothing_are_skipped(annotrace, crowd):
+    result = annotrace(*FIT, "--skip", "hen", "--out", "run")
+    assert "180 labels, 2 classes" in result.stdout
+
+
+def test_classes_in_the_order_wanted(annotrace, crowd):
+    given = [word for name in ("hen", "dog", "cat") for word in ("--class", name)]
+    assert annotrace(*FIT, *given, "--out", "run").exit_code == 0
+    assert pl.read_csv(crowd / "run" / "truth.csv").columns[3:] == ["hen", "dog", "cat"]
+
+
+def test_unlabelled_items_are_kept_when_asked_for(annotrace, crowd):
+    lines = (crowd / "labels.csv").read_text().splitlines(keepends=True)
+    (crowd / "labels.csv").write_text("".join(lines[:-3]))
+    assert "1 rows of features have no item in the labels ('photo-89')" in error_of(
+        annotrace(*FIT, "--out", "run")
+    )
+    assert not (crowd / "run").exists()
+    assert annotrace(*FIT, "--keep-unlabelled", "--out", "run").exit_code == 0
+    truth = pl.read_csv(crowd / "run" / "truth.csv")
+    assert truth.filter(item="photo-89")["label"].to_list() == ["hen"]
+
+
+def test_images_are_learned_and_predicted_at_the_size_of_the_run(annotrace, crowd):
+    (crowd / "photos").mkdir()
+    for k in range(12):
+        Image.new("RGB", (9, 7), (255 * (k % 2), 0, 0)).save(crowd / "photos" / f"{k}.png")
+    rows = [f"{k},{who},{'red' if k % 2 else 'black'}" for k in range(12) for who in "ab"]
+    (crowd / "colours.csv").write_text("\n".join(["image,worker,answer", *rows]))
+    fit = ("fit", "colours.csv", "--images", "photos", "--image-size", 8, "--epochs", 15)
+    assert annotrace(*fit, "--out", "run").exit_code == 0
+    result = annotrace("predict", "run", "--images", "photos", "--out", "p.csv")
+    assert result.exit_code == 0, result.output
+    predicted = dict(pl.read_csv(crowd / "p.csv").select("item", "label").rows())
+    assert predicted == {f"{k}.png": "red" if k % 2 else "black" for k in range(12)}
+
+
+def test_an_existing_run_is_not_written_over_unasked(annotrace, crowd):
+    assert annotrace(*FIT, "--out", "run").exit_code == 0
+    before = (crowd / "run" / "run.json").read_bytes()
+    assert "run already has truth.csv" in error_of(annotrace(*FIT, "--out", "run", "--seed", 1))
+    assert (crowd / "run" / "run.json").read_bytes() == before
+    assert annotrace(*FIT, "--out", "run", "--seed", 1, "--overwrite").exit_code == 0
+    assert (crowd / "run" / "run.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("fit", "none.csv", "--features", "features.npz"), "none.csv: no such file."),
+        ((*FIT, "--features", "none.npz"), "none.npz: no such file."),
+        ((*FIT, "--item", "pic"), "labels.csv has no column 'pic'; it has 'photo', 'who'"),
+        ((*FIT, "--class", "cat", "--class", "dog"), "'hen'"),
+        ((*FIT, "--method", "magic"), "There is no method 'magic'; there are trace,"),
+        ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
+        ((*FIT, "--epochs", 0), "Expected `epochs` to be larger than 0, but got 0."),
+        ((*FIT, "--device", "toaster"), "but got 'toaster'."),
+        ((*FIT, "--resume"), "There is no out/checkpoint.pt to go on from"),
+        ((*FIT[:-4], "--images", "none"), "none: no such folder."),
+        (("fit", "features.npz", "--features", "features.npz"), "features.npz"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, words, said):
+    assert said in error_of(annotrace(*words, "--out", "out"))
+    assert not (crowd / "out").exists()
+
+
+def test_not_a_number_is_named_with_its_place(annotrace, crowd):
+    with np.load(crowd / "features.npz") as saved:
+        arrays = dict(saved)
+    arrays["X"][4, 1] = np.nan
+    np.savez(crowd / "features.npz", **arrays)
+    message = error_of(annotrace(*FIT, "--out", "run"))
+    assert message.startswith("features.npz, row index 4 (item 'photo-4'), column 1 is nan.")
+
+
+def test_a_file_in_place_of_the_folder(annotrace, crowd):
+    assert "labels.csv is a file" in error_of(annotrace(*FIT, "--out", "labels.csv"))
+
+
+def test_a_checkpoint_left_behind_asks_what_to_do(annotrace, crowd):
+    (crowd / "run").mkdir()
+    (crowd / "run" / "checkpoint.pt").write_bytes(b"")
+    message = error_of(annotrace(*FIT, "--out", "run"))
+    assert "--resume" in message
+    assert "delete" in message
+    assert "damaged" in error_of(annotrace(*FIT, "--out", "run", "--resume"))
+
+
+@pytest.mark.parametrize("given", [(), ("--features", "features.npz", "--images", "photos")])
+def test_either_features_or_images(annotrace, crowd, given):
+    result = annotrace("fit", "labels.csv", *COLUMNS, *given, "--out", "run")
+    assert result.exit_code == 2
+    assert "either --features FILE or --images FOLDER" in result.stderr

@@ -1,0 +1,56 @@
+import subprocess
+import sys
+import time
+
+import pytest
+
+from annotrace import __version__
+from annotrace.cli.main import main
+
+COMMANDS = sorted(main.commands)
+
+
+def test_help_answers_at_once():
+    def seconds():
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "annotrace.cli.main", "--help"], check=True, capture_output=True
+        )
+        return time.perf_counter() - start
+
+    # Half a second is asked for; twice that leaves room for a machine with other work to do.
+    assert min(seconds() for _ in range(3)) < 1
+
+
+def test_the_version(annotrace):
+    assert annotrace("--version").output == f"annotrace, version {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(annotrace, command):
+    said = annotrace(command, "--help").output
+    examples = said.split("Examples:\n")[1].split("\n\n")[0].splitlines()
+    assert any(line.startswith(f"    annotrace {command} ") for line in [f"{e} " for e in examples])
+
+
+def test_every_command_is_named_in_the_first_help(annotrace):
+    said = annotrace().output
+    assert all(f"\n  {command} " in said for command in COMMANDS)
+
+
+def test_a_place_that_cannot_be_written_is_one_line(annotrace, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = annotrace("simulate", "--out", "file/sim")
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: file")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("fit", "labels.csv"), ("predict", "run"), ("aggregate", "labels.csv"), ("simulate",)],
+)
+def test_where_to_write_must_be_said(annotrace, words):
+    result = annotrace(*words)
+    assert result.exit_code == 2
+    assert "Missing option '--out'" in result.stderr

@@ -172,3 +172,11 @@ def test_wrong_gold_and_past_are_told(crowd):
 def test_unknown_names_list_the_known():
     with pytest.raises(InputError, match="there are hierarchical, majority"):
         make("magic")
+
+
+@every
+def test_labels_that_cannot_be_compared_are_given_back(name):
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 3, 200)
+    table = LabelTable.from_codes(np.arange(200), rng.integers(0, 4, 200), label)
+    np.testing.assert_array_equal(fitted(name, table).predict(), label)

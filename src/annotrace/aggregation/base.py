@@ -33,6 +33,9 @@ class Aggregation(ABC):
     and how the truth follows from annotators (`_infer`). The *state* of an item is its class, or
     a class and something more: state s stands for class ``s % n_classes``.
 
+    Where no item has two labels, and neither gold nor a past is given, there is nothing to compare
+    annotators by, and the labels are given back as they are.
+
     Parameters
     ----------
     max_iter : int
@@ -106,6 +109,8 @@ class Aggregation(ABC):
             Counts [annotator, true, reported] from each annotator's past.
         """
         evidence = Evidence(table, gold, confusion_prior)
+        if not evidence.compares:
+            return self._give_back(evidence)
         self._iterate(evidence, self._start(evidence), self.max_iter)
         if not self.converged_:
             self._warn()
@@ -174,6 +179,13 @@ class Aggregation(ABC):
         self.objective_ = np.array(objective)
         self.n_iter_ = len(objective)
         self._finish(evidence, state)
+
+    def _give_back(self, evidence: Evidence) -> Self:
+        """Take labels as they are: an iteration would only make up who is right."""
+        self._iterate(evidence, self._start(evidence), 1)
+        self._finish(evidence, self._start(evidence))
+        self.converged_ = True
+        return self
 
     def _has_settled(self, objective: list[float], n_labels: int) -> bool:
         return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= self.tol * n_labels

@@ -74,6 +74,12 @@ class Evidence:
         unknown = (self.table.labels_per_item() == 0) & (self.gold < 0)
         return torch.from_numpy(np.flatnonzero(unknown))
 
+    @property
+    def compares(self) -> bool:
+        """Whether anything can be said of annotators: two labels of an item, gold, or a past."""
+        several = bool(np.any(self.table.labels_per_item() > 1))
+        return several or self.past is not None or bool(np.any(self.gold >= 0))
+
     def total(self, values: Tensor) -> Tensor:
         """Add up values of items, in float64, over those of which something is known.
 

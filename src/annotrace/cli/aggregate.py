@@ -74,6 +74,12 @@ def aggregate(
 
 
 def _fit(aggregation: Aggregation, table: LabelTable) -> None:
+    if table.labels_per_item().max(initial=0) < 2:
+        click.echo(
+            "Warning: no item has two labels, so labels alone cannot tell who is right, and are "
+            "given back as they are. With features, `annotrace fit` can.",
+            err=True,
+        )
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         aggregation.fit(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import torch
@@ -50,26 +49,25 @@ class RowAdam(Optimizer):
 
     def _step(self, parameter: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
+        size = parameter[0].numel()
         if not state:
-            zeros = partial(parameter.new_zeros, dtype=torch.float32)
-            state["first"] = zeros(len(parameter), parameter[0].numel())
-            state["second"] = torch.zeros_like(state["first"])
-            state["bias"] = zeros(len(parameter), 2)
+            # Both moments of a row, and what the same averages make of ones (1 - beta^t), in one
+            # array, since finding rows is most of the cost.
+            width = 2 * size + 2
+            state["averages"] = parameter.new_zeros(len(parameter), width, dtype=torch.float32)
         rows, grad = _rows_of(parameter.grad)
+        averages = state["averages"].index_select(0, rows)
+        first, second, first_bias, second_bias = averages.split((size, size, 1, 1), dim=1)
         first_beta, second_beta = group["betas"]
-        first = state["first"].index_select(0, rows).lerp_(grad, 1 - first_beta)
-        second = state["second"].index_select(0, rows).mul_(second_beta)
-        second.addcmul_(grad, grad, value=1 - second_beta)
-        # What the same averages, begun at 0, make of ones: 1 - beta^t.
-        bias = state["bias"].index_select(0, rows)
-        first_bias, second_bias = bias.split(1, dim=1)
-        first_bias.mul_(first_beta).add_(1 - first_beta)
-        second_bias.mul_(second_beta).add_(1 - second_beta)
-        for name, value in (("first", first), ("second", second), ("bias", bias)):
-            state[name].index_copy_(0, rows, value)
+        one = grad.new_ones(())
+        first.lerp_(grad, 1 - first_beta)
+        first_bias.lerp_(one, 1 - first_beta)
+        second.mul_(second_beta).addcmul_(grad, grad, value=1 - second_beta)
+        second_bias.lerp_(one, 1 - second_beta)
+        state["averages"].index_copy_(0, rows, averages)
         # -lr (m / bias_1) / (sqrt(v / bias_2) + eps), with what is of a row taken together.
         root = second_bias.sqrt()
-        move = first.div_(second.sqrt_().add_(root * group["eps"]))
+        move = first / second.sqrt().add_(root * group["eps"])
         move.mul_((root / first_bias).mul_(-group["lr"]))
         # Without alpha=, with which index_add_ is seven times as slow.
         parameter.index_add_(0, rows, move.to(parameter.dtype).view(-1, *parameter.shape[1:]))

@@ -17,8 +17,8 @@ from annotrace.training import loop
 
 finish = loop._finish_epoch
 
-def finish_and_press_ctrl_c(state, score):
-    finish(state, score)
+def finish_and_press_ctrl_c(state, *others):
+    finish(state, *others)
     if state.epoch == 3:
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +21,9 @@ import torch
 
 import annotrace as at
 from annotrace.data.labelled import LabelledSet
-from annotrace.diagnosis import confusion_error, is_diagonally_dominant
+from annotrace.diagnosis import confusion_error, dominant_draws
 from annotrace.methods.registry import METHODS
 from annotrace.simulate import pairwise_flippers, simulate_labels
-
-
-def dominant_flippers(skill: float, n_draws: int) -> list[tuple[int, np.ndarray]]:
-    """Give the first draws, by seed, whose mean matrix is diagonally dominant."""
-    draws: list[tuple[int, np.ndarray]] = []
-    seed = 0
-    while len(draws) < n_draws:
-        group = pairwise_flippers(5, 10, skill, np.random.default_rng(seed))
-        if is_diagonally_dominant(group):
-            draws.append((seed, group))
-        seed += 1
-    return draws
 
 
 def run(
@@ -92,7 +81,8 @@ def main() -> None:
     torch.set_num_threads(1)
     train, test = at.data.load_digits().split(1400)
     runs = []
-    for seed, crowd in dominant_flippers(options.skill, options.draws):
+    draw = partial(pairwise_flippers, 5, 10, options.skill)
+    for seed, crowd in dominant_draws(draw, options.draws):
         for name in options.methods:
             result = run(name, train, test, crowd, seed, options.labels) | {"skill": options.skill}
             runs.append(result)

@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from annotrace.diagnosis import confusion_error, dominance_margins, is_diagonally_dominant, skills
+from annotrace.diagnosis import (
+    confusion_error,
+    dominance_margins,
+    dominant_draws,
+    is_diagonally_dominant,
+    skills,
+)
 from annotrace.simulate import cifar10_annotators
 
 
@@ -27,3 +33,9 @@ def test_dominance_compares_the_diagonal_with_its_column():
 
 def test_skill_is_the_mean_diagonal():
     np.testing.assert_allclose(skills(np.array([[[0.9, 0.1], [0.3, 0.7]]])), [0.8])
+
+
+def test_the_first_seeds_that_qualify_are_taken():
+    swapped, right = np.eye(2)[::-1][None], np.eye(2)[None]
+    draws = dominant_draws(lambda seed: right if seed % 3 == 0 else swapped, 3, first_seed=1)
+    assert [seed for seed, _ in draws] == [3, 6, 9]

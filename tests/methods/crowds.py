@@ -1,9 +1,11 @@
 """Small simulated crowds that several tests learn from."""
 
+from functools import partial
+
 import numpy as np
 
 from annotrace.data import load_digits
-from annotrace.diagnosis import is_diagonally_dominant
+from annotrace.diagnosis import dominant_draws
 from annotrace.simulate import pairwise_flippers, simulate_labels
 
 
@@ -12,14 +14,7 @@ def digits():
 
 
 def dominant_flippers(skill, n_draws):
-    """The first draws, by seed, whose mean matrix is diagonally dominant."""
-    draws, seed = [], 0
-    while len(draws) < n_draws:
-        group = pairwise_flippers(5, 10, skill, np.random.default_rng(seed))
-        if is_diagonally_dominant(group):
-            draws.append((seed, group))
-        seed += 1
-    return draws
+    return dominant_draws(partial(pairwise_flippers, 5, 10, skill), n_draws)
 
 
 def blobs(n_items=240, n_annotators=6, skill=0.8, labels_per_item=2, seed=0):

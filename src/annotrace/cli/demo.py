@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,14 +42,17 @@ def demo(out: Path, overwrite: bool, seed: int) -> None:
     import torch
 
     from annotrace.data import load_digits
+    from annotrace.diagnosis import dominant_draws
     from annotrace.methods import TraceRegularized
-    from annotrace.simulate import simulate_labels
+    from annotrace.simulate import pairwise_flippers, simulate_labels
 
     check_folder(out, RUN_FILES, overwrite)
     # Matrices as small as these are faster on one thread than shared between several.
     torch.set_num_threads(1)
     train, test = load_digits().split(DIGITS_TO_TRAIN_ON)
-    seed, confusion = _first_dominant(seed, len(train.classes))
+    # Without dominance the truth cannot be told from labels, by this method or another.
+    draw = partial(pairwise_flippers, ANNOTATORS, len(train.classes), SKILL)
+    seed, confusion = dominant_draws(draw, 1, first_seed=seed)[0]
     table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=seed)
     click.echo(
         f"{ANNOTATORS} annotators, right {SKILL:.0%} of the time, label {table.n_items:,} digits, "
@@ -59,22 +63,6 @@ def demo(out: Path, overwrite: bool, seed: int) -> None:
     _print_annotators(ours, confusion)
     ours.save(out)
     click.echo(f"\nWrote {out}: truth.csv, annotators.csv, confusion.npz and the classifier.")
-
-
-def _first_dominant(seed: int, n_classes: int) -> tuple[int, NDArray[np.float64]]:
-    """Draw annotators with one seed after the other, until their mean matrix is dominant.
-
-    Without dominance (class by class, most of what is called by its name is of it) the truth
-    cannot be told from labels, by this method or another.
-    """
-    from annotrace.diagnosis import is_diagonally_dominant
-    from annotrace.simulate import pairwise_flippers
-
-    while True:
-        confusion = pairwise_flippers(ANNOTATORS, n_classes, SKILL, random_state=seed)
-        if is_diagonally_dominant(confusion):
-            return seed, confusion
-        seed += 1
 
 
 def _plain_classifiers(

@@ -1,9 +1,15 @@
 """What can be trusted: metrics and agreement, pure functions of tables and matrices."""
 
-from annotrace.diagnosis.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from annotrace.diagnosis.agreement import (
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+    pairwise_kappa,
+)
 from annotrace.diagnosis.metrics import (
     confusion_error,
     dominance_margins,
+    dominant_draws,
     is_diagonally_dominant,
     skills,
 )
@@ -12,8 +18,10 @@ __all__ = [
     "cohen_kappa",
     "confusion_error",
     "dominance_margins",
+    "dominant_draws",
     "fleiss_kappa",
     "is_diagonally_dominant",
     "krippendorff_alpha",
+    "pairwise_kappa",
     "skills",
 ]

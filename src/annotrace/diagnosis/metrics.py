@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,30 @@ def dominance_margins(mean_confusion: NDArray[Any]) -> NDArray[Any]:
 def is_diagonally_dominant(confusion: NDArray[Any]) -> bool:
     """Tell whether the mean of some matrices (n_annotators, n_classes, n_classes) is dominant."""
     return bool(np.all(dominance_margins(confusion.mean(axis=0)) > 0))
+
+
+def dominant_draws(
+    draw: Callable[[int], NDArray[Any]], n_draws: int, first_seed: int = 0
+) -> list[tuple[int, NDArray[Any]]]:
+    """Draw groups of annotators until so many have a diagonally dominant mean matrix.
+
+    Seeds are tried in order from `first_seed`, and the first that qualify are taken.
+
+    Parameters
+    ----------
+    draw : callable
+        From a seed to matrices of shape (n_annotators, n_classes, n_classes).
+    n_draws, first_seed : int
+
+    Returns
+    -------
+    list of (seed, matrices)
+    """
+    draws: list[tuple[int, NDArray[Any]]] = []
+    seed = first_seed
+    while len(draws) < n_draws:
+        matrices = draw(seed)
+        if is_diagonally_dominant(matrices):
+            draws.append((seed, matrices))
+        seed += 1
+    return draws

@@ -253,9 +253,9 @@ class _BatchColumns(torch.autograd.Function):
         grad.scatter_add_(2, column, (grad_columns * log_slope)[:, :, None])
         grad.diagonal(dim1=1, dim2=2).addcmul_(slope.diagonal(dim1=1, dim2=2) / total, of_traces)
         shape, dtype = ctx.weight_like
-        sparse = torch.sparse_coo_tensor(
-            annotator[None], grad.to(dtype), shape, check_invariants=False
-        )
+        # Not by check_invariants=False, at which torch 2.11 warns.
+        with torch.sparse.check_sparse_tensor_invariants(enable=False):
+            sparse = torch.sparse_coo_tensor(annotator[None], grad.to(dtype), shape)
         return sparse, None, None, None
 
 

@@ -66,8 +66,8 @@ def make(name: str, **settings: Any) -> CrowdEstimator:
 
     Examples
     --------
-    >>> make("mbem", steps=2)
-    ModelBootstrappedEM(steps=2)
+    >>> make("mbem", steps=3)
+    ModelBootstrappedEM(steps=3)
     """
     return estimator_class(name)(**settings)
 

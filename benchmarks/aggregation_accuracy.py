@@ -17,43 +17,28 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from peers import METHODS, make_environment, run_peer
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from annotrace.aggregation import list_aggregations, make
+from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 
-COLUMNS = {"item", "annotator", "label", "truth"}
+COLUMNS = ("item", "annotator", "label", "truth")
 
 
 def read_sets(folder: Path) -> dict[str, LabelTable]:
     """Read the sets that have annotators, classes and truth, in alphabetical order."""
     tables = {}
     for path in sorted(folder.glob("*.csv.gz")):
-        frame = pl.read_csv(path, infer_schema=False)
-        if set(frame.columns) >= COLUMNS and frame["truth"].fill_null("").str.len_chars().sum():
-            table = as_table(frame)
-            if table.n_classes <= 20:
-                tables[path.name.removesuffix(".csv.gz")] = table
+        try:
+            table = LabelTable.read(path)
+        except InputError:
+            continue  # texts, scores and counts of patterns: no table of labels
+        if table.truth is not None:
+            tables[path.name.removesuffix(".csv.gz")] = table
     return tables
-
-
-def as_table(frame: pl.DataFrame) -> LabelTable:
-    truth = frame["truth"].fill_null("")
-    classes = sorted(set(frame["label"]) | (set(truth) - {""}))
-    coded = {
-        name: frame[name].cast(pl.Enum(frame[name].unique(maintain_order=True))).to_physical()
-        for name in ("item", "annotator")
-    }
-    label = frame["label"].cast(pl.Enum(classes)).to_physical().cast(pl.Int32).to_numpy()
-    known = truth != ""
-    codes = truth.filter(known).cast(pl.Enum(classes)).to_physical().cast(pl.Int32).to_numpy()
-    item, annotator = (coded[name].cast(pl.Int32).to_numpy() for name in ("item", "annotator"))
-    true = np.full(item.max() + 1, -1)
-    true[item[known.to_numpy()]] = codes
-    return LabelTable.from_codes(item, annotator, label, n_classes=len(classes), truth=true)
 
 
 def accuracy(posterior: np.ndarray, truth: np.ndarray) -> float:

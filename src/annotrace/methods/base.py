@@ -219,6 +219,11 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             )
         return PROTOCOLS[self.protocol]
 
+    def _or_protocol(self, name: str) -> Any:
+        """Give a parameter as the caller gave it, or else as the protocol has it."""
+        given = getattr(self, name)
+        return given if given is not None else getattr(self._protocol(), name)
+
     def _settings(self, seed: int) -> Settings:
         given = {
             name: getattr(self, name)

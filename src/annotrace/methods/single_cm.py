@@ -76,10 +76,12 @@ class SingleConfusion(CrowdEstimator):
         self.posterior_ = posterior(log_p, log_columns, row).cpu().numpy()
 
     def _build_parts(self, device: torch.device) -> None:
-        rate = self.confusion_lr if self.confusion_lr is not None else self._protocol().confusion_lr
-        diagonal = self.diagonal if self.diagonal is not None else self._protocol().diagonal
-        n_classes = self.table_.n_classes
-        self._layer = Confusion(1, n_classes, lr_scale=rate, diagonal=diagonal).to(device)
+        self._layer = Confusion(
+            1,
+            self.table_.n_classes,
+            lr_scale=self._or_protocol("confusion_lr"),
+            diagonal=self._or_protocol("diagonal"),
+        ).to(device)
 
     def _parts(self) -> dict[str, nn.Module]:
         return {"network": self.network_, "confusion": self._layer}

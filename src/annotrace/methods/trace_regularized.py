@@ -85,14 +85,13 @@ class TraceRegularized(CrowdEstimator):
 
     def _build_parts(self, device: torch.device) -> None:
         table = self.table_
-        rate = self.confusion_lr if self.confusion_lr is not None else self._protocol().confusion_lr
         frequency = torch.from_numpy(table.labels_per_annotator() / table.n_items).float()
         self.confusion_layer_ = Confusion(
             table.n_annotators,
             table.n_classes,
             parametrization=self.parametrization,
-            diagonal=self.diagonal if self.diagonal is not None else self._protocol().diagonal,
-            lr_scale=rate,
+            diagonal=self._or_protocol("diagonal"),
+            lr_scale=self._or_protocol("confusion_lr"),
             sparse=table.n_annotators * table.n_classes**2 > SPARSE_ABOVE,
             frequency=frequency,
         ).to(device)

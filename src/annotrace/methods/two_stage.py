@@ -26,9 +26,8 @@ class TwoStage(TargetEstimator):
     Parameters
     ----------
     aggregate : str
-        The short name of an aggregation; see `annotrace.aggregation.list_aggregations`. The
-        default is Dawid-Skene with a prior that pools annotators, which does no harm where an
-        item has one label only; plain Dawid-Skene does.
+        The short name of an aggregation; see `annotrace.aggregation.list_aggregations`. Where no
+        item has two labels, each gives the labels back as they are.
     hard : bool
         Learn the likeliest class of each item rather than the probabilities of all.
     mixup : float

@@ -39,3 +39,9 @@ def test_the_first_seeds_that_qualify_are_taken():
     swapped, right = np.eye(2)[::-1][None], np.eye(2)[None]
     draws = dominant_draws(lambda seed: right if seed % 3 == 0 else swapped, 3, first_seed=1)
     assert [seed for seed, _ in draws] == [3, 6, 9]
+
+
+def test_no_more_seeds_are_tried_than_asked_for():
+    swapped, right = np.eye(2)[::-1][None], np.eye(2)[None]
+    draws = dominant_draws(lambda seed: right if seed == 4 else swapped, 3, tries=9)
+    assert [seed for seed, _ in draws] == [4]

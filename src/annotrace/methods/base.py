@@ -23,6 +23,7 @@ from annotrace.labels.codes import split_positions
 from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.protocols import PROTOCOLS, Protocol
+from annotrace.methods.selection import Score, held_out_score
 from annotrace.models import build_backbone, label_log_likelihood, posterior
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
@@ -75,6 +76,10 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     validation : float
         The share of items whose labels are held out, to stop at the best epoch by their
         likelihood; no truth is needed. 0 holds out none and keeps the last epoch.
+    select : {"likelihood", "labels", "truth"}
+        What tells the best epoch: the likelihood of the held-out labels; how often the classifier
+        agrees with them; or with the truth, if the table has it. The last two are for comparing
+        with papers that choose so.
     precision : {"float32", "bf16", "fp16"}
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
@@ -113,6 +118,7 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     schedule: str | None = None
     patience: int | None = None
     validation: float = 0.1
+    select: str = "likelihood"
     precision: str = "float32"
     device: str = "auto"
     random_state: Any = None
@@ -247,7 +253,7 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         self,
         learned: nn.Module,
         objective: Callable[[Batch], Tensor],
-        score: Callable[[Batch], tuple[Tensor, int]],
+        score: Score,
         data: CrowdData,
         settings: Settings,
     ) -> list[Epoch]:
@@ -258,10 +264,11 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         labelled = np.flatnonzero(self.table_.labels_per_item())
         rest, held_out = split_positions(len(labelled), self.validation, settings.seed)
         judged = torch.from_numpy(labelled[held_out]).to(data.device)
+        judge = held_out_score(self.select, score, self._class_scores, self.table_, data.device)
 
         @torch.no_grad()
         def held_out_loss() -> float:
-            scores = [score(batch) for batch in data.batches(judged, PREDICT_BATCH)]
+            scores = [judge(batch) for batch in data.batches(judged, PREDICT_BATCH)]
             return sum(float(total) for total, _ in scores) / sum(n for _, n in scores)
 
         keep = self.checkpoint is not None and self.resumable
@@ -278,6 +285,11 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             checkpoint=checkpoint,
             fingerprint="" if checkpoint is None else fingerprint(self, settings, self.table_),
         )
+
+    def _class_scores(self, batch: Batch) -> Tensor:
+        """Give scores of classes for the rows of a batch, shape (n_rows, n_classes)."""
+        scores: Tensor = self.network_(batch.inputs)
+        return scores
 
     def _label_loss(self, batch: Batch) -> tuple[Tensor, int]:
         """Sum the negative log-likelihood of a batch's labels, and count them."""

@@ -14,6 +14,7 @@ from annotrace.cli.aggregate import aggregate
 from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
 from annotrace.cli.predict import predict
+from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
 from annotrace.errors import AnnotraceError
 from annotrace.version import __version__
@@ -69,12 +70,13 @@ def main() -> None:
       annotrace fit labels.csv --images photos/ --out run
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
+      annotrace reproduce digits
 
     `annotrace COMMAND --help` tells more about each.
     """
 
 
-for command in (demo, fit, predict, aggregate, simulate):
+for command in (demo, fit, predict, aggregate, simulate, reproduce):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -15,7 +15,15 @@ from annotrace.data import load_cifar10
 from annotrace.errors import InputError
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import Experiment, Recipe, Result, Run, Split, chosen_methods
+from annotrace.experiments.runs import (
+    Experiment,
+    Recipe,
+    Result,
+    Run,
+    Split,
+    chosen_densities,
+    chosen_methods,
+)
 from annotrace.methods.registry import METHODS as REGISTERED
 from annotrace.simulate import cifar10_annotators
 
@@ -86,7 +94,7 @@ def plan(options: Options) -> list[Run]:
             options.limit_items,
             keep=("confusion",),
         )
-        for density in DENSITIES
+        for density in chosen_densities(DENSITIES, options)
         for seed in range(options.seeds or SEEDS)
         for method in chosen_methods(METHODS, options)
     ]

@@ -12,7 +12,15 @@ from annotrace.data import load_digits
 from annotrace.experiments.crowds import FLIPPERS, GROUP, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import Experiment, Recipe, Result, Run, Split, chosen_methods
+from annotrace.experiments.runs import (
+    Experiment,
+    Recipe,
+    Result,
+    Run,
+    Split,
+    chosen_densities,
+    chosen_methods,
+)
 from annotrace.methods import list_methods
 
 METHODS = tuple(method.name for method in list_methods())
@@ -44,7 +52,7 @@ def plan(options: Options) -> list[Run]:
             recipe.settings(method, density, options),
             options.limit_items,
         )
-        for density in DENSITIES
+        for density in chosen_densities(DENSITIES, options)
         for skill in options.skills or (SKILL,)
         for seed in qualifying_seeds(FLIPPERS, skill, options.seeds or SEEDS)
         for method in chosen_methods(METHODS, options)

@@ -9,7 +9,7 @@ from annotrace.data import load_mnist
 from annotrace.errors import InputError
 from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, qualifying_seeds
 from annotrace.experiments.options import Options
-from annotrace.experiments.runs import Recipe, Run, Split, chosen_methods
+from annotrace.experiments.runs import Recipe, Run, Split, chosen_densities, chosen_methods
 
 CROWDS = (FLIPPERS, SPAMMERS)
 DENSITIES = (GROUP, 1)
@@ -74,7 +74,7 @@ def plan_sweep(
             options.limit_items,
         )
         for crowd in crowds
-        for density in densities
+        for density in chosen_densities(densities, options)
         for skill in options.skills or skills
         for seed in qualifying_seeds(crowd, skill, options.seeds or draws or DRAWS[crowd])
         for method in chosen_methods(methods, options)

@@ -47,6 +47,10 @@ def _numbers(text: str) -> tuple[float, ...]:
     return tuple(float(word) for word in _words(text))
 
 
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in _words(text))
+
+
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
@@ -84,6 +88,9 @@ class Options:
     methods: tuple[str, ...] = _flag((), "Only these, by comma.", _words, "A,B")
     seeds: int | None = _flag(None, "Draws or repetitions of each.", _count, "N")
     skills: tuple[float, ...] = _flag((), "Only these mean skills, by comma.", _numbers, "P,Q")
+    densities: tuple[int, ...] = _flag(
+        (), "Only so many labels an item, by comma.", _whole_numbers, "N,M"
+    )
     select: str | None = _flag(
         None,
         "What the best epoch is chosen by on the held-out tenth. The paper says accuracy, not "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -152,3 +152,13 @@ def chosen_methods(methods: tuple[str, ...], options: Options) -> tuple[str, ...
             f"--methods {','.join(unknown)}: this experiment has {', '.join(methods)}."
         )
     return tuple(name for name in methods if not options.methods or name in options.methods)
+
+
+def chosen_densities(densities: Sequence[int], options: Options) -> tuple[int, ...]:
+    """Give the numbers of labels an item that were asked for, in the order of the experiment."""
+    unknown = [density for density in options.densities if density not in densities]
+    if unknown:
+        raise InputError(
+            f"--densities {unknown[0]}: this experiment has {', '.join(map(str, densities))}."
+        )
+    return tuple(n for n in densities if not options.densities or n in options.densities)

@@ -38,7 +38,7 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         print(str(stop) or "Stopped.", file=sys.stderr)
         return INTERRUPTED
-    print(f"{len(results)} runs in {out / FILE}")
+    print(f"Runs in {out / FILE}: {len(results)}")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,16 @@ def confusion_of(run: Run) -> NDArray[np.float64]:
     return _draw(run.crowd, run.skill or 0.0)(run.seed)
 
 
-def qualifying_seeds(crowd: str, skill: float, n_draws: int) -> list[int]:
+@cache
+def qualifying_seeds(crowd: str, skill: float, n_draws: int) -> tuple[int, ...]:
     """Give the first seeds whose group has a diagonally dominant mean matrix.
 
     Where too few do, these are the first seeds of all: the experiments show what happens then.
     """
     draws = dominant_draws(_draw(crowd, skill), n_draws, tries=TRIES)
     if len(draws) < n_draws:
-        return list(range(n_draws))
-    return [seed for seed, _ in draws]
+        return tuple(range(n_draws))
+    return tuple(seed for seed, _ in draws)
 
 
 def _draw(crowd: str, skill: float) -> Callable[[int], NDArray[np.float64]]:

@@ -35,6 +35,8 @@ _STYLE = {
     "svg.hashsalt": "annotrace",
     "text.parse_math": False,
 }
+# Later curves are thinner, so that one that lies on another hides nothing.
+_CURVES = (("#0072B2", 2.8), ("#D55E00", 2.0), ("#009E73", 1.4), ("#CC79A7", 0.9), ("#000000", 0.6))
 
 
 @contextmanager
@@ -100,6 +102,7 @@ def draw_matrices(
 def _matrix(axes: Axes, matrix: NDArray[Any], ticks: Sequence[str] | None, percent: bool) -> None:
     axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
     axes.grid(visible=False)
+    axes.spines[:].set(visible=True, color="#cccccc")
     if ticks is None:
         axes.set_xticks([])
         axes.set_yticks([])
@@ -151,10 +154,9 @@ def draw_panels_of_curves(
     with figure(path, 3.3 * len(panels), 2.9, written) as drawn:
         grid = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (title, curves) in zip(grid, panels.items(), strict=True):
-            shades = iter(("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"))
-            for (label, curve), colour in zip(curves.items(), shades, strict=False):
+            for (label, curve), (colour, width) in zip(curves.items(), _CURVES, strict=False):
                 steps, accuracy = np.array(curve).T
-                axes.plot(steps, 100 * accuracy, label=label, color=colour, linewidth=1.3)
+                axes.plot(steps, 100 * accuracy, label=label, color=colour, linewidth=width)
             axes.set(title=title, xlabel="steps")
             if curves:
                 axes.legend(loc="lower right", fontsize=8)

@@ -103,9 +103,10 @@ def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> No
         linewidth=2.2 if name == "trace" else 1.3,
         zorder=3 if name == "trace" else 2,
     )
-    if not dashed.startswith((":", "--")):
-        for skill, each in zip(skills, values, strict=True):
-            axes.scatter([skill] * len(each), each, color=COLOURS[name], s=5, alpha=0.5)
+    if dashed == "-":
+        across = [r["skill"] for r in results]
+        draws = [100 * r[measure] for r in results]
+        axes.plot(across, draws, ".", color=COLOURS[name], markersize=4, alpha=0.5)
 
 
 def _shade(axes: Axes, results: Sequence[Result]) -> None:

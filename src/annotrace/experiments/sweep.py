@@ -71,9 +71,7 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
     used = {name for run in plan for name in run.settings}
     unused = [name for name, _ in options.set if name not in used]
     if unused:
-        raise InputError(
-            f"--set {unused[0]}=...: no method of {experiment.name} has such a setting."
-        )
+        raise InputError(f"--set {unused[0]}: no method of {experiment.name} has such a setting.")
     return plan
 
 

@@ -26,7 +26,7 @@ NAMES = (
     *(f"expert {k + 1}" for k in range(EXPERTS)),
     *(f"non-expert {k + 1}" for k in range(NON_EXPERTS)),
 )
-LABELS_PER_IMAGE = 1
+LABELS_PER_IMAGE = 2
 SEEDS = 3
 N_TRAIN, N_TEST = 12_000, 3_000
 

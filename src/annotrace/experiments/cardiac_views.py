@@ -66,8 +66,8 @@ def cardiac_annotators() -> NDArray[np.float64]:
     """Give the six experts and then the two non-experts, shape (8, 6, 6).
 
     Experts are right 94 to 86 % of the time outside the twins, call A5C A3C more often than the
-    other way round, and err within parasternal or apical views otherwise. One non-expert is half
-    right, the other mostly takes an apical view for A4C and PSAX for PLAX.
+    other way round, and err within parasternal or apical views otherwise. Non-experts tend to take
+    any apical view for A4C and PSAX for PLAX, or guess; one of them knows more than the other.
     """
     experts = [
         _annotator(right, twin)
@@ -82,9 +82,9 @@ def cardiac_annotators() -> NDArray[np.float64]:
     ]
     habit = np.eye(6)[[0, 0, 4, 4, 4, 4]]
     spread = np.full((6, 6), 1 / 6)
-    half_right = 0.5 * np.eye(6) + 0.3 * habit + 0.2 * spread
-    novice = 0.2 * np.eye(6) + 0.45 * habit + 0.35 * spread
-    return np.stack([*experts, half_right, novice])
+    student = 0.4 * np.eye(6) + 0.4 * habit + 0.2 * spread
+    novice = 0.1 * np.eye(6) + 0.55 * habit + 0.35 * spread
+    return np.stack([*experts, student, novice])
 
 
 def _annotator(right: float, twin: float) -> NDArray[np.float64]:

@@ -76,6 +76,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         The share of items whose labels are held out, to stop at the best epoch by their
         likelihood; no truth is needed. 0 holds out none and keeps the last epoch.
     precision : {"float32", "bf16", "fp16"}
+    fast : bool
+        Replay recorded steps on a GPU; see `annotrace.training.Settings`.
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
@@ -114,6 +116,7 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     patience: int | None = None
     validation: float = 0.1
     precision: str = "float32"
+    fast: bool = True
     device: str = "auto"
     random_state: Any = None
     verbose: bool = False
@@ -230,9 +233,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             for name in ("epochs", "batch_size", "lr", "weight_decay", "schedule", "patience")
             if getattr(self, name) is not None
         }
-        return Settings(
-            **(self._protocol().training | given | {"precision": self.precision, "seed": seed})
-        )
+        given |= {"precision": self.precision, "fast": self.fast, "seed": seed}
+        return Settings(**(self._protocol().training | given))
 
     def _build_network(self, data: CrowdData) -> nn.Module:
         some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
@@ -261,8 +263,9 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
 
         @torch.no_grad()
         def held_out_loss() -> float:
-            scores = [score(batch) for batch in data.batches(judged, PREDICT_BATCH)]
-            return sum(float(total) for total, _ in scores) / sum(n for _, n in scores)
+            with autocast(data.device, settings.precision):
+                scores = [score(batch) for batch in data.batches(judged, PREDICT_BATCH)]
+            return float(sum(total for total, _ in scores)) / sum(n for _, n in scores)
 
         keep = self.checkpoint is not None and self.resumable
         checkpoint = Path(self.checkpoint or "") if keep else None

@@ -59,8 +59,10 @@ class TwoStage(TargetEstimator):
     def _batch_loss(self, batch: Batch, targets: Tensor) -> Tensor:
         if not self.mixup:
             return super()._batch_loss(batch, targets)
-        weight = float(torch.distributions.Beta(self.mixup, self.mixup).sample())
-        partner = torch.randperm(len(batch.item)).to(batch.item.device)
+        # Drawn on the device, so that the step never waits for the host.
+        shape = targets.new_full((), self.mixup)
+        weight = torch.distributions.Beta(shape, shape, validate_args=False).sample()
+        partner = torch.rand(len(batch.item), device=batch.item.device).argsort()
         stage, *rest = self.network_.children()
         rows, target = stage(batch.inputs), targets[batch.item]
         mixed = weight * rows + (1 - weight) * rows[partner]

@@ -44,7 +44,8 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
         raise InputError(
             f"Expected `precision` to be 'float32', 'bf16' or 'fp16', but got {precision!r}."
         )
-    return torch.autocast(device.type, dtype=_HALF[precision])
+    # Copies of weights made while a CUDA graph is recorded are of no use outside it.
+    return torch.autocast(device.type, dtype=_HALF[precision], cache_enabled=device.type != "cuda")
 
 
 def seed_of(random_state: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from annotrace.labels import LabelTable
@@ -17,10 +17,10 @@ def fingerprint(estimator: Any, settings: Settings, table: LabelTable) -> str:
     params = {
         name: repr(value)
         for name, value in estimator.get_params().items()
-        if name not in ("verbose", "callbacks", "checkpoint", "device")
+        if name not in ("verbose", "callbacks", "checkpoint", "device", "fast")
     }
     digest.update(repr((type(estimator).__name__, sorted(params.items()))).encode())
-    digest.update(repr(sorted(asdict(settings).items())).encode())
+    digest.update(repr(sorted(asdict(replace(settings, fast=True)).items())).encode())
     for column in (table.item, table.annotator, table.label):
         digest.update(column.tobytes())
     return digest.hexdigest()

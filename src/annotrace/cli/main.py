@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from annotrace.cli.aggregate import aggregate
+from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
 from annotrace.cli.predict import predict
@@ -74,7 +75,7 @@ def main() -> None:
     """
 
 
-for command in (demo, fit, predict, aggregate, simulate):
+for command in (demo, fit, predict, aggregate, convert, simulate):
     main.add_command(command)
 
 if __name__ == "__main__":

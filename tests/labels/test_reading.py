@@ -218,7 +218,11 @@ BAD_FILES = {
         {},
         "line 5: not JSON (half of a character at character 11)",
     ),
-    "unknown xml": (b"<?xml version='1.0'?><labels/>", {}, "is XML that this library does not know"),
+    "unknown xml": (
+        b"<?xml version='1.0'?><labels/>",
+        {},
+        "is XML that this library does not know",
+    ),
     "pickled npy": (OBJECTS.getvalue(), {}, "pickle can run code"),
     "npz of unclear arrays": (
         npz(P=np.eye(2, dtype=int), Q=np.eye(3, dtype=int)),

@@ -159,7 +159,8 @@ def _columns(given: _Gathered, truth: _Gathered, documents: Sequence[Document]) 
     def where(row: int, role: str) -> str:
         part = truth if role == "truth" else given
         document = documents[bisect_right(part.starts, row) - 1]
-        return f"{document.place(part.numbers[row])}, {role}"
+        what = "item" if role == "item" else f"{role} of item"
+        return f"{document.place(part.numbers[row])}, {what} {part.items[row][:60]!r}"
 
     items = _coded(given.items + truth.items)
     n_labels = len(given.items)

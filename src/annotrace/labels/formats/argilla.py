@@ -103,6 +103,7 @@ def _responses(
             question: [
                 (entry.get("value"), as_text(entry.get("user_id")), as_text(entry.get("status")))
                 for entry in part(nested, question, list, place)
+                if isinstance(entry, dict)
             ]
             for question in part(record, "responses", dict, place)
         }

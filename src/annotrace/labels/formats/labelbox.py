@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from annotrace.errors import InputError
 from annotrace.labels.formats.base import (
+    EXPORT_AGAIN,
     Answer,
     Format,
     Questions,
@@ -43,8 +45,12 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
 
 
 def _answer(
-    number: int, item: str, label: dict[str, Any], questions: Questions, place: str
+    number: int, item: str, label: Any, questions: Questions, place: str
 ) -> Answer | Skipped:
+    if not isinstance(label, dict):
+        raise InputError(f"{place}: a label is not an object. {EXPORT_AGAIN}")
+    if (label.get("performance_details") or {}).get("skipped") is True:
+        return Skipped("skipped")
     annotations = part(label, "annotations", dict, place)
     answers = {
         str(entry.get("name")): _chosen(entry)

@@ -21,10 +21,13 @@ from annotrace.labels.formats.documents import Document
 def _sniff(tasks: Any) -> bool:
     return (
         isinstance(tasks, dict)
-        and bool(tasks)
-        and all(isinstance(answers, dict) for answers in tasks.values())
-        and any(isinstance(label, str) for answers in tasks.values() for label in answers.values())
+        and any(tasks.values())
+        and all(isinstance(answers, dict) and _are_labels(answers) for answers in tasks.values())
     )
+
+
+def _are_labels(answers: dict[str, Any]) -> bool:
+    return not any(isinstance(label, dict) for label in answers.values())
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:

@@ -31,7 +31,9 @@ def samples(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "samples")
 
 
-@pytest.mark.parametrize(("commands", "said"), EXAMPLES, ids=[text.split()[2] for text, _ in EXAMPLES])
+@pytest.mark.parametrize(
+    ("commands", "said"), EXAMPLES, ids=[text.split()[2] for text, _ in EXAMPLES]
+)
 def test_an_example_gives_what_the_page_says(samples, commands, said):
     assert "".join(map(run, commands.splitlines())) == said
 

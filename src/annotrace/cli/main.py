@@ -70,6 +70,7 @@ def main() -> None:
       annotrace fit labels.csv --images photos/ --out run
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
+      annotrace convert label-studio.json --out labels.csv
 
     `annotrace COMMAND --help` tells more about each.
     """

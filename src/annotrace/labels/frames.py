@@ -16,7 +16,7 @@ from annotrace.labels.codes import Choices
 from annotrace.labels.coding import Coded, encode_answers, encode_series, encode_values, merge
 from annotrace.labels.columns import Layout, Named, find_column, find_layout
 from annotrace.labels.formats.argilla import ARGILLA, is_flat
-from annotrace.labels.formats.documents import Document, frame_rows
+from annotrace.labels.formats.documents import Document, frame_rows, plain
 from annotrace.labels.hugging_face import frame_of_dataset, is_dataset
 from annotrace.labels.importing import Request, import_answers
 from annotrace.labels.table import LabelTable
@@ -271,10 +271,14 @@ def _table_from_responses(frame: Any, named: Named, choices: Choices) -> LabelTa
     """Make a table of the columns that Argilla exports, with lists of answers and of users."""
     import narwhals as nw
 
-    rows = frame_of_dataset(frame) if is_dataset(frame) else nw.from_native(frame).to_polars()
-    document = Document(Path("the frame"), "row", [], lambda: frame_rows(rows))
-    request = Request(question=named.label)
-    columns, _ = import_answers([document], ARGILLA, request, named.item)
+    if isinstance(frame, Mapping):
+        rows = iter([(1, plain(dict(frame)))])
+    elif is_dataset(frame):
+        rows = frame_rows(frame_of_dataset(frame))
+    else:
+        rows = frame_rows(nw.from_native(frame).to_polars())
+    document = Document(Path("the frame"), "row", [], lambda: rows)
+    columns, _ = import_answers([document], ARGILLA, Request(question=named.label), named.item)
     return build_table(columns, choices, "the frame")
 
 

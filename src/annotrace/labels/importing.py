@@ -138,7 +138,7 @@ def names_of_files(paths: Sequence[Path]) -> list[str | None]:
     """
     if len(paths) == 1:
         return [None]
-    stems = [path.name.split(".")[0] for path in paths]
+    stems = [Path(path.name.removesuffix(".gz")).stem for path in paths]
     if len(set(stems)) == len(paths):
         return list(stems)
     folders = [path.absolute().parent.name for path in paths]

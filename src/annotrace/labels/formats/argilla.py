@@ -18,6 +18,7 @@ from annotrace.labels.formats.base import (
     Questions,
     Skipped,
     as_text,
+    entries,
     item_name,
     objects,
     one_label,
@@ -48,13 +49,12 @@ def _is_nested(record: dict[str, Any]) -> bool:
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
     for number, record in _records(document):
         place = document.place(number)
-        fields = dict(record)
-        for name in ("fields", "metadata"):
-            fields |= fields.pop(name, None) or {}
-        name = item_name(item, ["id"], fields | {"id": record.get("id")}, place)
+        fields = part(record, "metadata", dict, place, optional=True)
+        fields = fields | part(record, "fields", dict, place, optional=True) | record
+        name = item_name(item, ["id"], fields, place)
         responses = _responses(record, place)
         chosen = questions.choose(responses, place)
-        for value, user, status in responses.get(chosen or "", ()):
+        for value, user, status in () if chosen is None else responses[chosen]:
             if status not in (None, "submitted"):
                 yield Skipped(str(status))
                 continue
@@ -64,15 +64,13 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
 
 def _records(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
     """Give the records one by one, however they were laid out."""
-    number = 0
-    for first, entry in objects(document):
-        if _is_nested(entry) or (not _holds_columns(entry) and not _holds_index(entry)):
-            yield first, entry
-            continue
-        rows = _rows(entry, document.place(first)) if _holds_columns(entry) else entry.values()
-        for row in rows:
-            number += 1
-            yield number, row
+    for number, entry in objects(document):
+        if _holds_columns(entry):
+            yield from enumerate(_rows(entry, document.place(number)), start=1)
+        elif _holds_index(entry):
+            yield from enumerate(entry.values(), start=1)
+        else:
+            yield number, entry
 
 
 def _holds_columns(entry: dict[str, Any]) -> bool:
@@ -82,7 +80,7 @@ def _holds_columns(entry: dict[str, Any]) -> bool:
 
 def _holds_index(entry: dict[str, Any]) -> bool:
     """Whether it is `to_dict(orient="index")`: for each id a record."""
-    return "id" not in entry and all(isinstance(value, dict) for value in entry.values())
+    return not _is_nested(entry) and all(isinstance(value, dict) for value in entry.values())
 
 
 def _rows(columns: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
@@ -98,14 +96,13 @@ def _responses(
 ) -> dict[str, list[tuple[Any, str | None, str | None]]]:
     """Give what was answered to each question: the value, by whom, and the status."""
     if "responses" in record:
-        nested = record["responses"] or {}
+        nested = part(record, "responses", dict, place, optional=True)
         return {
             question: [
                 (entry.get("value"), as_text(entry.get("user_id")), as_text(entry.get("status")))
-                for entry in part(nested, question, list, place)
-                if isinstance(entry, dict)
+                for entry in entries(nested, question, place)
             ]
-            for question in part(record, "responses", dict, place)
+            for question in nested
         }
     columns = [name for name in record if name.endswith(_RESPONSES) and record[name] is not None]
     return {name.removesuffix(_RESPONSES): _flat(record, name, place) for name in columns}
@@ -116,13 +113,13 @@ def _flat(
 ) -> list[tuple[Any, str | None, str | None]]:
     values = part(record, column, list, place)
     users = part(record, f"{column}.users", list, place)
-    status = record.get(f"{column}.status") or [None] * len(values)
+    status = part(record, f"{column}.status", list, place, optional=True) or [None] * len(values)
     if not len(values) == len(users) == len(status):
         raise InputError(
             f"{place}: {column!r} has {len(values)} answers by {len(users)} users with "
             f"{len(status)} states. {EXPORT_AGAIN}"
         )
-    return list(zip(values, users, status, strict=True))
+    return list(zip(values, map(as_text, users), map(as_text, status), strict=True))
 
 
 ARGILLA = Format("argilla", "Argilla records", _sniff, _read)

@@ -107,13 +107,27 @@ def objects(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, record
 
 
-def part(record: Mapping[str, Any], name: str, kind: type, place: str) -> Any:
-    """Give a field that must be there and be an object or a list."""
+def part(
+    record: Mapping[str, Any], name: str, kind: type, place: str, optional: bool = False
+) -> Any:
+    """Give a field that must be an object or a list; an empty one if it may be missing and is."""
     value = record.get(name)
+    if value is None and optional:
+        return kind()
     if not isinstance(value, kind):
         wanted = "an object" if kind is dict else "a list"
         raise InputError(f"{place}: field {name!r} is not {wanted}. {EXPORT_AGAIN}")
     return value
+
+
+def entries(
+    record: Mapping[str, Any], name: str, place: str, optional: bool = False
+) -> list[dict[str, Any]]:
+    """Give a field that must be a list of objects."""
+    listed: list[dict[str, Any]] = part(record, name, list, place, optional)
+    if not all(isinstance(entry, dict) for entry in listed):
+        raise InputError(f"{place}: not all of {name!r} are objects. {EXPORT_AGAIN}")
+    return listed
 
 
 def item_name(

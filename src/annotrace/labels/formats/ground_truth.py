@@ -20,6 +20,7 @@ from annotrace.labels.formats.base import (
     Questions,
     Skipped,
     as_text,
+    entries,
     item_name,
     objects,
     one_label,
@@ -67,23 +68,23 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
             name = item_name(
                 item, ["folder"], {"folder": document.path.absolute().parent.name}, place
             )
-            entries = part(record, "answers", list, place)
+            given = entries(record, "answers", place)
         elif _is_request(record):
             data = part(record, "dataObject", dict, place)
             fields = data | {"datasetObjectId": record["datasetObjectId"]}
             name = item_name(item, ["s3Uri", "content", "datasetObjectId"], fields, place)
-            entries = part(record, "annotations", list, place)
+            given = entries(record, "annotations", place)
         else:
             name = item_name(item, ["source-ref", "source"], record, place)
-            entries = _all_workers(record, place)
-        for entry in entries:
+            given = _all_workers(record, place)
+        for entry in given:
             yield _answer(number, name, entry, questions, place)
 
 
-def _all_workers(record: dict[str, Any], place: str) -> list[Any]:
+def _all_workers(record: dict[str, Any], place: str) -> list[dict[str, Any]]:
     for attribute in _label_attributes(record):
         if isinstance(record[attribute], dict) and _ALL_WORKERS in record[attribute]:
-            return list(part(record[attribute], _ALL_WORKERS, list, place))
+            return entries(record[attribute], _ALL_WORKERS, place)
     raise InputError(
         f"{place}: a consolidated manifest has one label an item and no workers. Read the folder "
         "annotations/worker-response of the job's output instead."
@@ -91,10 +92,8 @@ def _all_workers(record: dict[str, Any], place: str) -> list[Any]:
 
 
 def _answer(
-    number: int, item: str, entry: Any, questions: Questions, place: str
+    number: int, item: str, entry: dict[str, Any], questions: Questions, place: str
 ) -> Answer | Skipped:
-    if not isinstance(entry, dict):
-        raise InputError(f"{place}: an answer is not an object. {EXPORT_AGAIN}")
     answers = {name: _chosen(value) for name, value in _content(entry, place).items()}
     chosen = questions.choose(answers, place)
     label = None if chosen is None else one_label(answers[chosen], item, place)

@@ -16,6 +16,7 @@ from annotrace.labels.formats.base import (
     Questions,
     Skipped,
     as_text,
+    entries,
     item_name,
     objects,
     one_label,
@@ -44,15 +45,15 @@ def _read_full(
         place = document.place(number)
         fields = part(task, "data", dict, place) | {"id": task.get("id")}
         name = item_name(item, ["id"], fields, place)
-        for annotation in part(task, "annotations", list, place):
+        for annotation in entries(task, "annotations", place):
             yield _answer(number, name, annotation, questions, place)
-        yield from (Skipped("draft") for _ in task.get("drafts") or ())
+        yield from (Skipped("draft") for _ in part(task, "drafts", list, place, optional=True))
 
 
 def _answer(
-    number: int, item: str, annotation: Any, questions: Questions, place: str
+    number: int, item: str, annotation: dict[str, Any], questions: Questions, place: str
 ) -> Answer | Skipped:
-    result = part(annotation if isinstance(annotation, dict) else {}, "result", list, place)
+    result = entries(annotation, "result", place)
     if annotation.get("was_cancelled") is True:
         return Skipped("cancelled")
     answers = _classes_by_control(result)
@@ -64,13 +65,13 @@ def _answer(
     return Answer(number, item, by, label, annotation.get("ground_truth") is True)
 
 
-def _classes_by_control(result: list[Any]) -> dict[str, list[Any]]:
+def _classes_by_control(result: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Gather the classes chosen in each control; several regions give several."""
     answers: dict[str, list[Any]] = {}
     for entry in result:
-        value = entry.get("value") if isinstance(entry, dict) else None
-        if isinstance(value, dict) and entry.get("type") in _VALUES:
-            chosen = value.get(_VALUES[entry["type"]])
+        value, key = entry.get("value"), _VALUES.get(str(entry.get("type")))
+        if isinstance(value, dict) and key is not None:
+            chosen = value.get(key)
             listed = chosen if isinstance(chosen, list) else [chosen]
             answers.setdefault(str(entry.get("from_name")), []).extend(listed)
     return answers
@@ -93,14 +94,20 @@ def _read_short(
         place = document.place(number)
         name = item_name(item, ["id"], record, place)
         chosen = questions.choose(_short_questions(record, questions.wanted), place)
-        value = None if chosen is None else record[chosen]
-        if isinstance(value, dict):
-            value = next((value[key] for key in _VALUES.values() if key in value), value)
-        label = one_label(value, name, place)
+        label = None if chosen is None else one_label(_short_value(record[chosen]), name, place)
         if label is None:
             yield Skipped("empty")
         else:
             yield Answer(number, name, _annotator(record.get("annotator")), label)
+
+
+def _short_value(value: Any) -> Any:
+    """Give the classes chosen; what is more than one choice is an object, at times in a list."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, dict):
+        return next((value[key] for key in _VALUES.values() if key in value), value)
+    return value
 
 
 def _short_questions(record: Mapping[str, Any], wanted: str | None) -> list[str]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from annotrace.errors import InputError
 from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
     Answer,
     Format,
     Questions,
     Skipped,
     as_text,
+    entries,
     item_name,
     objects,
     one_label,
@@ -40,22 +39,20 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
         name = item_name(item, ["global_key", "external_id", "id"], data_row, place)
         projects = part(row, "projects", dict, place)
         for project in projects:
-            for label in part(part(projects, project, dict, place), "labels", list, place):
+            for label in entries(part(projects, project, dict, place), "labels", place):
                 yield _answer(number, name, label, questions, place)
 
 
 def _answer(
-    number: int, item: str, label: Any, questions: Questions, place: str
+    number: int, item: str, label: dict[str, Any], questions: Questions, place: str
 ) -> Answer | Skipped:
-    if not isinstance(label, dict):
-        raise InputError(f"{place}: a label is not an object. {EXPORT_AGAIN}")
-    if (label.get("performance_details") or {}).get("skipped") is True:
+    if part(label, "performance_details", dict, place, optional=True).get("skipped") is True:
         return Skipped("skipped")
     annotations = part(label, "annotations", dict, place)
     answers = {
-        str(entry.get("name")): _chosen(entry)
-        for entry in annotations.get("classifications") or ()
-        if isinstance(entry, dict) and ("radio_answer" in entry or "checklist_answers" in entry)
+        str(entry.get("name")): _chosen(entry, place)
+        for entry in entries(annotations, "classifications", place, optional=True)
+        if "radio_answer" in entry or "checklist_answers" in entry
     }
     chosen = questions.choose(answers, place)
     said = None if chosen is None else one_label(answers[chosen], item, place)
@@ -65,9 +62,10 @@ def _answer(
     return Answer(number, item, as_text(by), said)
 
 
-def _chosen(classification: dict[str, Any]) -> list[Any]:
-    answers = classification.get("checklist_answers") or [classification.get("radio_answer")]
-    return [answer.get("name") for answer in answers if isinstance(answer, dict)]
+def _chosen(classification: dict[str, Any], place: str) -> list[Any]:
+    checked = entries(classification, "checklist_answers", place, optional=True)
+    answers = checked or [part(classification, "radio_answer", dict, place, optional=True)]
+    return [answer.get("name") for answer in answers]
 
 
 LABELBOX = Format("labelbox", "Labelbox export", _sniff, _read)

@@ -62,8 +62,9 @@ def decode_text(content: bytes, source: str, first_line: int = 1) -> str:
             f"{source} is neither text, parquet, npy nor npz: it holds binary data that this "
             "library does not know."
         )
+    content = content.removeprefix("\ufeff".encode())
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         line = first_line + content.count(b"\n", 0, error.start)
         raise InputError(

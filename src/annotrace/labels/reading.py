@@ -139,7 +139,10 @@ def _sheet_of_document(document: Document) -> Sheet:
         return _sheet_of_frame(document)
     if document.unit == "element":
         raise InputError(f"{document.path} is XML that this library does not know.")
-    numbers, records = zip(*objects(document), strict=True)
+    numbers, records = [], []
+    for number, record in objects(document):
+        numbers.append(number)
+        records.append(record)
     fields = list(dict.fromkeys(field for record in records for field in record))
     return Sheet(
         str(document.path),

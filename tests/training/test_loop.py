@@ -138,7 +138,10 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path, sparse, 
     history = again.train(checkpoint=checkpoint, score=left.__next__)
     assert same(whole.weights(), again.weights())
     assert [epoch.loss for epoch in history] == [epoch.loss for epoch in expected]
-    assert not checkpoint.exists()
+    repeated = Crowd(sparse)
+    assert repeated.train(checkpoint=checkpoint) == history
+    assert repeated.batches == 0
+    assert same(whole.weights(), repeated.weights())
 
 
 def stopped(checkpoint, fingerprint="a"):

@@ -81,7 +81,6 @@ class WeightedDoctorNet(CrowdEstimator):
     width: int = 64
 
     method: ClassVar[str] = "wdn"
-    resumable: ClassVar[bool] = False
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         learned = nn.ModuleDict({"network": self.network_, "heads": self._heads})
@@ -98,7 +97,7 @@ class WeightedDoctorNet(CrowdEstimator):
         return history
 
     def _learn_weights(self, data: CrowdData, settings: Settings) -> None:
-        votes = Evidence(self.table_).votes().float().to(data.device)
+        votes = Evidence(self.table_, self.gold_).votes().float().to(data.device)
 
         def objective(batch: Batch) -> Tensor:
             with torch.no_grad():

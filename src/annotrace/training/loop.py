@@ -56,7 +56,8 @@ def train(
         Told of every epoch; training stops when one returns True.
     verbose : bool
     checkpoint : Path, optional
-        A file to write to on Ctrl-C and every minute; if it is there, training goes on from it.
+        A file to write to on Ctrl-C, every minute and at the end; if it is there, training goes
+        on from it, and one that had ended is not repeated.
     fingerprint : str
         Names the settings and data: a checkpoint with another is refused.
 
@@ -80,7 +81,7 @@ def train(
     step = _make_step(state, objective, data, len(items), settings)
     clock, saved = time.monotonic() - state.seconds, time.monotonic()
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
-        while state.epoch < settings.epochs:
+        while state.epoch < settings.epochs and not state.finished:
             order = _shuffle(items, settings, state.epoch)
             parts = order.split(settings.batch_size)
             n_labels = data.count_labels(order, settings.batch_size)
@@ -103,8 +104,9 @@ def train(
     if state.best_weights is not None:
         network.load_state_dict(state.best_weights)
     network.eval().zero_grad(set_to_none=True)
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+    if not state.finished:
+        state.finished = True
+        save()
     return state.history
 
 

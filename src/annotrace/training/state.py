@@ -32,6 +32,7 @@ class TrainingState:
     history: list[Epoch] = field(default_factory=list)
     best_score: float = float("inf")
     best_weights: dict[str, Tensor] | None = None
+    finished: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as tensors and plain values."""
@@ -58,7 +59,7 @@ class TrainingState:
             setattr(self, name, state[name])
 
 
-_PLAIN = ("epoch", "batch", "seconds", "best_score", "best_weights")
+_PLAIN = ("epoch", "batch", "seconds", "best_score", "best_weights", "finished")
 
 
 def start_training(network: nn.Module, settings: Settings, device: torch.device) -> TrainingState:

@@ -34,6 +34,7 @@ from annotrace.training import (
     Settings,
     autocast,
     pick_device,
+    repeatable,
     seed_of,
     seeded,
     train,
@@ -81,7 +82,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
-        Two runs with the same integer are equal to the last bit.
+        Two runs with the same integer are equal to the last bit on one machine; on a GPU too,
+        unless a module of your own adds in any order there (`scatter_add_`, say).
     verbose : bool
         Show a progress bar.
     callbacks : sequence of callable
@@ -143,13 +145,13 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         self._set_classes()
         _check_learnable(self.table_)
         device, seed = pick_device(self.device), seed_of(self.random_state)
-        with seeded(seed, device):
+        with seeded(seed, device), repeatable():
             data = CrowdData(source, self.table_, device)
             self.network_ = self._build_network(data).to(device)
             self._build_parts(device)
             self.history_ = self._learn(data, self._settings(seed))
-        self.network_.eval()
-        self._read_out(data)
+            self.network_.eval()
+            self._read_out(data)
         return self
 
     @abstractmethod

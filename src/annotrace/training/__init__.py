@@ -1,7 +1,7 @@
 """How it is learned: batches, the loop, devices, checkpoints."""
 
 from annotrace.training.batches import Batch, CrowdData
-from annotrace.training.devices import autocast, pick_device, seed_of, seeded
+from annotrace.training.devices import autocast, pick_device, repeatable, seed_of, seeded
 from annotrace.training.history import Callback, Epoch, best_epoch
 from annotrace.training.loop import train
 from annotrace.training.settings import Settings
@@ -15,6 +15,7 @@ __all__ = [
     "autocast",
     "best_epoch",
     "pick_device",
+    "repeatable",
     "seed_of",
     "seeded",
     "train",

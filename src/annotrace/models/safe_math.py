@@ -39,7 +39,7 @@ def log_softplus_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _LogSoftplus(torch.autograd.Function):
-    """In closed form: by plain autograd the slope needs a guard of its own, at thrice the cost."""
+    """In closed form: by plain autograd small values need a second guard, for the slope."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

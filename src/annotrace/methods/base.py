@@ -37,6 +37,7 @@ from annotrace.training import (
     Stages,
     autocast,
     pick_device,
+    repeatable,
     seed_of,
     seeded,
     train,
@@ -87,7 +88,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
-        Two runs with the same integer are equal to the last bit.
+        Two runs with the same integer are equal to the last bit on one machine; on a GPU too,
+        unless a module of your own adds in any order there (`scatter_add_`, say).
     verbose : bool
         Show a progress bar.
     callbacks : sequence of callable
@@ -170,7 +172,7 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         self._set_classes()
         _check_learnable(table)
         device, seed = pick_device(self.device), seed_of(self.random_state)
-        with seeded(seed, device):
+        with seeded(seed, device), repeatable():
             data = CrowdData(source, table, device)
             if before is None:
                 self.network_ = self._build_network(data).to(device)
@@ -180,8 +182,8 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             if before is not None:
                 self._go_on_from(before)
             self.history_ = self._learn(data, self._settings(seed))
-        self.network_.eval()
-        self._read_out(data)
+            self.network_.eval()
+            self._read_out(data)
         self.posterior_ = settled(self.posterior_, gold)
 
     @abstractmethod

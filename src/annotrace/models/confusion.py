@@ -18,6 +18,7 @@ from annotrace.errors import InputError
 from annotrace.models.safe_math import (
     at_least_float32,
     inverse_softplus,
+    log_normalize,
     log_softplus,
     log_softplus_and_slope,
 )
@@ -222,10 +223,7 @@ def _trace_share(frequency: Tensor | None) -> Tensor | None:
 
 
 def _log_rows(weight: Tensor, parametrization: Parametrization) -> Tensor:
-    if parametrization == "softmax":
-        return F.log_softmax(weight, dim=-1)
-    log = log_softplus(weight)
-    return log - log.logsumexp(-1, keepdim=True)
+    return log_normalize(weight if parametrization == "softmax" else log_softplus(weight))
 
 
 class _BatchColumns(torch.autograd.Function):

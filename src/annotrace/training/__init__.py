@@ -2,7 +2,7 @@
 
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import Stages
-from annotrace.training.devices import autocast, pick_device, seed_of, seeded
+from annotrace.training.devices import autocast, pick_device, repeatable, seed_of, seeded
 from annotrace.training.history import Callback, Epoch, best_epoch, join_histories
 from annotrace.training.loop import train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
@@ -22,6 +22,7 @@ __all__ = [
     "join_histories",
     "mixed_logits",
     "pick_device",
+    "repeatable",
     "seed_of",
     "seeded",
     "train",

@@ -73,6 +73,23 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def repeatable() -> Iterator[None]:
+    """Keep cuDNN to algorithms that give the same every time, then put its flags back.
+
+    Not by ``torch.use_deterministic_algorithms``: it warns at every product of matrices unless an
+    environment variable was set before the program began, and refuses max-pooling, which here gives
+    the same every time. What adds in any order on a GPU, this library avoids itself (`add_up`).
+    """
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    cudnn.deterministic, cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before
+
+
 def get_random_state() -> list[torch.Tensor]:
     """Give the state of torch's own randomness, on the CPU and on every GPU."""
     on_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []

@@ -4,7 +4,7 @@
 >>> train, test = at.data.load_digits().split(1400)
 >>> crowd = at.simulate.hammer_spammers(5, 10, skill=0.6, random_state=0)
 >>> table = at.simulate.simulate_labels(train.y, crowd, labels_per_item=2, random_state=0)
->>> model = at.TraceRegularized(random_state=0).fit(train.X, table)
+>>> model = at.CrowdClassifier(random_state=0).fit(train.X, table)
 >>> bool(model.score(test.X, test.y) > 0.9)
 True
 """
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from annotrace import aggregation, data, diagnosis, methods, nn, simulate
     from annotrace.labels import LabelTable
     from annotrace.methods import (
+        CrossFittedEM,
+        CrowdClassifier,
         GeneralizedEM,
         ModelBootstrappedEM,
         Oracle,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from annotrace.methods.runs import load
 
 __all__ = [
+    "CrossFittedEM",
+    "CrowdClassifier",
     "GeneralizedEM",
     "LabelTable",
     "ModelBootstrappedEM",

@@ -71,6 +71,7 @@ def json_lines(text):
         CSV.replace("NA", '"NA"'),
         json_lines(CSV),
         json_lines(CSV).replace("\n", "\r\n\n"),
+        f"[{','.join(json_lines(CSV).splitlines())}]",
         gzip.compress(CSV.encode(), mtime=0),
         gzip.compress(json_lines(CSV).encode(), mtime=0),
     ],
@@ -209,7 +210,19 @@ BAD_FILES = {
         {},
         "holds several labels",
     ),
-    "json array": (b'[{"item": 1}]', {}, "is one JSON array. Write one object a line"),
+    "json array cut short": (b'[{"item": 1},\n{"it', {}, "line 2: not JSON"),
+    "empty json array": (b"[]", {}, "is an empty list"),
+    "json array of other things": (b'[{"item": 1}, 3]', {}, "record 2: not a JSON object"),
+    "half a character": (
+        json_lines(CSV) + '{"task": "\\ud83d", "worker": "kim", "answer": "x"}\n',
+        {},
+        "line 5: not JSON (half of a character at character 11)",
+    ),
+    "unknown xml": (
+        b"<?xml version='1.0'?><labels/>",
+        {},
+        "is XML that this library does not know",
+    ),
     "pickled npy": (OBJECTS.getvalue(), {}, "pickle can run code"),
     "npz of unclear arrays": (
         npz(P=np.eye(2, dtype=int), Q=np.eye(3, dtype=int)),
@@ -257,5 +270,5 @@ def test_a_bad_file_gets_one_line_that_names_it(read, kind):
 def test_no_such_file(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
         LabelTable.read(tmp_path / "nowhere.csv")
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match="is a folder without label files"):
         LabelTable.read(tmp_path)

@@ -89,3 +89,33 @@ def test_matrices_learn_faster_and_do_not_decay():
         assert (first["lr"], first["weight_decay"]) == (1e-3, 0.1)
         assert second["params"] == [layer.weight]
         assert (second["lr"], second["weight_decay"]) == (pytest.approx(0.03), 0.0)
+
+
+@pytest.mark.parametrize("parametrization", ["softplus", "softmax"])
+def test_a_pooled_layer_is_the_same_whether_sparse_or_not(parametrization):
+    torch.manual_seed(0)
+    annotator, label = torch.tensor([0, 2, 2, 1]), torch.tensor([1, 0, 2, 2])
+    layers = [
+        Confusion(4, 3, parametrization=parametrization, pool=True, sparse=sparse).double()
+        for sparse in (False, True)
+    ]
+    own, shared = torch.randn(4, 3, 3).double(), torch.randn(3, 3).double()
+    gradients = []
+    for layer in layers:
+        layer.load_state_dict({"weight": own, "shared": shared})
+        layer.log_columns(annotator, label).square().sum().backward()
+        gradients.append((layer.weight.grad.to_dense(), layer.shared.grad))
+    for dense, sparse in zip(*gradients, strict=True):
+        torch.testing.assert_close(sparse, dense)
+    expected = Confusion(4, 3, parametrization=parametrization).double()
+    expected.load_state_dict({"weight": own + shared})
+    torch.testing.assert_close(layers[0].matrices(), expected.matrices())
+
+
+def test_a_pooled_layer_takes_given_matrices():
+    torch.manual_seed(0)
+    given = torch.rand(5, 3, 3).softmax(-1)
+    layer = Confusion(5, 3, pool=True)
+    layer.set_matrices(given)
+    torch.testing.assert_close(layer.matrices(), given)
+    torch.testing.assert_close(layer.weight.mean(0), torch.zeros(3, 3), atol=1e-5, rtol=0)

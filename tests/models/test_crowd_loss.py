@@ -210,6 +210,42 @@ def test_the_papers_loss_is_the_likelihood_plus_the_trace(parametrization, spars
     )
 
 
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+def test_the_gradient_by_matrices_is_the_table_of_expected_counts(parametrization):
+    rng = np.random.default_rng(8)
+    layer = random_layer(rng, parametrization=parametrization)
+    row, annotator, label = random_labels(rng, 6, 5, 4)
+    logits = torch.from_numpy(rng.normal(size=(6, 4)))
+    log_matrices = layer.log_matrices().detach().requires_grad_()
+    layer.log_matrices = lambda: log_matrices
+    trace_regularized_nll(logits, layer, row, annotator, label, lam=0.0).backward()
+    counts = np.zeros((5, 4, 4))
+    p, matrices = torch.softmax(logits, dim=1).numpy(), layer.matrices().numpy()
+    for k, r, j in zip(row, annotator, label, strict=True):
+        joint = p[k] * matrices[r, :, j]
+        counts[r, :, j] += joint / joint.sum()
+    np.testing.assert_allclose(-6 * log_matrices.grad.numpy(), counts, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("gap", [0, 90, 500])
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+def test_a_gpu_gives_what_a_cpu_gives(parametrization, gap):
+    rng = np.random.default_rng(9)
+    layer = random_layer(rng, parametrization=parametrization)
+    labels = random_labels(rng, 12, 5, 4)
+    logits = torch.from_numpy(rng.normal(size=(12, 4)))
+    logits[torch.arange(12), torch.arange(12) % 4] += gap
+    results = []
+    for device in ("cpu", "cuda"):
+        x, on_device = logits.to(device).requires_grad_(), layer.to(device)
+        there = [part.to(device) for part in labels]
+        loss = trace_regularized_nll(x, on_device, *there, lam=0.3)
+        grads = gradients(loss, x, on_device.weight)
+        results.append([part.detach().cpu() for part in (loss, *grads)])
+    torch.testing.assert_close(*results)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_logits_and_matrices_may_differ_in_precision(sparse):
     rng = np.random.default_rng(4)

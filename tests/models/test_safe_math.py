@@ -6,8 +6,11 @@ import torch
 from annotrace.models.safe_math import (
     at_least_float32,
     inverse_softplus,
+    log_normalize,
     log_softplus,
     log_softplus_and_slope,
+    softmax_and_log_sum,
+    softmax_and_total_log_sum,
 )
 
 
@@ -24,6 +27,24 @@ def test_log_softplus_and_its_slope_at_any_depth(dtype):
     value, slope = log_softplus_and_slope(x.detach())
     torch.testing.assert_close(value, y.detach())
     torch.testing.assert_close(slope, x.grad)
+
+
+def test_the_slope_of_log_softplus_is_that_of_finite_differences():
+    x = torch.linspace(-8, 8, 9, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(log_softplus, x)
+
+
+def test_rows_are_normalized_as_by_log_softmax():
+    x = torch.randn(5, 3, dtype=torch.float64) * 100
+    torch.testing.assert_close(log_normalize(x), torch.log_softmax(x, dim=1))
+
+
+def test_softmax_and_its_log_sums():
+    x = torch.randn(5, 3, dtype=torch.float64) * 100
+    softmax, log_sum = softmax_and_log_sum(x.clone())
+    torch.testing.assert_close(softmax, torch.softmax(x, dim=1))
+    torch.testing.assert_close(log_sum, torch.logsumexp(x, dim=1))
+    torch.testing.assert_close(softmax_and_total_log_sum(x.clone()), (softmax, log_sum.sum()))
 
 
 @pytest.mark.parametrize("y", [1e-6, 0.01, 1.0, 30.0])

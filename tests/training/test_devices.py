@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.training import autocast, pick_device, seed_of, seeded
+from annotrace.training import autocast, pick_device, repeatable, seed_of, seeded
 
 CPU = torch.device("cpu")
 
@@ -48,3 +48,11 @@ def test_the_callers_randomness_is_put_back():
     with seeded(3, CPU):
         assert torch.equal(torch.rand(2), one)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_callers_flags_are_put_back():
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    with repeatable():
+        assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
+    assert (cudnn.deterministic, cudnn.benchmark) == before

@@ -11,7 +11,7 @@ from annotrace.errors import DivergenceError, RunError, TrainingInterrupted
 from annotrace.labels import LabelTable
 from annotrace.models import Confusion, crowd_nll
 from annotrace.training import CrowdData, Settings, seeded, train
-from annotrace.training.loop import _set_rate, _start
+from annotrace.training.state import set_rate, start_training
 
 N_ITEMS, N_ANNOTATORS, N_CLASSES = 40, 5, 3
 SETTINGS = Settings(epochs=4, batch_size=16, lr=1e-2, schedule="cosine", seed=3)
@@ -107,8 +107,8 @@ def test_a_callback_stops():
 def test_the_schedule_moves_both_rates(sparse):
     crowd = Crowd(sparse)
     settings = Settings(epochs=10, lr=0.1, schedule="step", step_every=5)
-    state = _start(crowd.network, settings, torch.device("cpu"))
-    _set_rate(state, settings, 5.5)
+    state = start_training(crowd.network, settings, torch.device("cpu"))
+    set_rate(state, settings, 5.5)
     rates = [group["lr"] for optimizer in state.optimizers for group in optimizer.param_groups]
     assert rates == pytest.approx([0.01, 0.1])
     assert len(state.optimizers) == 1 + sparse
@@ -138,7 +138,10 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path, sparse, 
     history = again.train(checkpoint=checkpoint, score=left.__next__)
     assert same(whole.weights(), again.weights())
     assert [epoch.loss for epoch in history] == [epoch.loss for epoch in expected]
-    assert not checkpoint.exists()
+    repeated = Crowd(sparse)
+    assert repeated.train(checkpoint=checkpoint) == history
+    assert repeated.batches == 0
+    assert same(whole.weights(), repeated.weights())
 
 
 def stopped(checkpoint, fingerprint="a"):

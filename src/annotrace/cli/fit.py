@@ -92,7 +92,7 @@ def fit(
     LABELS is a table of who gave which label to what: csv, tsv, jsonl or parquet with a row a
     label (columns such as item, annotator, label), or a csv, npy or npz with a row an item and
     a column an annotator. The columns are found by their usual names, or named with --item,
-    --annotator and --label.
+    --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`.
 
     RUN becomes a folder: truth.csv (the likeliest class of each item), annotators.csv (how
     skilled each is), confusion.npz (who takes what for what), and the classifier, for

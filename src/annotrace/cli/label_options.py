@@ -1,4 +1,4 @@
-"""The label file as the commands take it: one argument, and how to read it."""
+"""Label files as the commands take them: the arguments, and how to read them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,26 @@ import click
 if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
+    from annotrace.labels.importing import Imported
 
 Command = Callable[..., Any]
 
+FORMATS = (
+    "table",
+    "label-studio",
+    "label-studio-min",
+    "labelbox",
+    "ground-truth",
+    "argilla",
+    "prodigy",
+    "doccano",
+    "cvat",
+    "peerannot",
+)
+
 _OPTIONS = (
-    click.argument("labels", type=click.Path(path_type=Path)),
-    click.option("--item", metavar="COLUMN", help="Column that names the item."),
+    click.argument("labels", type=click.Path(path_type=Path), nargs=-1, required=True),
+    click.option("--item", metavar="COLUMN", help="Column or field that names the item."),
     click.option("--annotator", metavar="COLUMN", help="Column that names the annotator."),
     click.option("--label", metavar="COLUMN", help="Column that holds the label."),
     click.option(
@@ -26,6 +40,23 @@ _OPTIONS = (
         metavar="COLUMN",
         help="Column with the true class where it is known (empty elsewhere). Never learned "
         "from; only used to say how well it went.",
+    ),
+    click.option(
+        "--question",
+        metavar="NAME",
+        help="The question to read, where people answered several in a labelling tool.",
+    ),
+    click.option(
+        "--annotator-name",
+        metavar="NAME",
+        help="Who labelled, where the file of a labelling tool names nobody.",
+    ),
+    click.option(
+        "--from",
+        "format",
+        type=click.Choice(FORMATS),
+        metavar="FORMAT",
+        help=f"What the file is, where its content does not tell: {', '.join(FORMATS)}.",
     ),
     click.option(
         "--class",
@@ -52,62 +83,82 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class LabelFile:
-    """A label file and how to read it.
+    """Label files and how to read them.
 
     Attributes
     ----------
-    path : Path
+    paths : tuple of Path
     columns : dict
         The columns named by the user, by role.
+    request : dict
+        `format`, `question` and `annotator_name` as in `LabelTable.read`.
     choices : dict
         `classes`, `skip` and `repeats` as in `LabelTable.read`.
     """
 
-    path: Path
+    paths: tuple[Path, ...]
     columns: dict[str, str | None]
+    request: dict[str, str | None]
     choices: dict[str, Any]
 
-    def read(self) -> tuple[LabelTable, Layout | None]:
-        """Read the table, and tell which columns were used."""
+    def read(self) -> tuple[LabelTable, Layout | Imported | None]:
+        """Read the table, and tell which columns or answers were used."""
         from annotrace.labels.codes import Choices
         from annotrace.labels.columns import Named
-        from annotrace.labels.reading import read_with_layout
+        from annotrace.labels.importing import Request
+        from annotrace.labels.reading import read_table
 
-        return read_with_layout(self.path, Named(**self.columns), Choices(**self.choices))
+        named, choices = Named(**self.columns), Choices(**self.choices)
+        return read_table(self.paths, named, choices, Request(**self.request))
 
 
 def label_options(command: Command) -> Command:
-    """Give a command the argument LABELS and its options, gathered in a `LabelFile`."""
+    """Give a command the arguments LABELS and their options, gathered in a `LabelFile`."""
 
     @functools.wraps(command)
-    def gathered(labels: Path, **options: Any) -> Any:
+    def gathered(labels: tuple[Path, ...], **options: Any) -> Any:
         columns = {role: options.pop(role) for role in ("item", "annotator", "label", "truth")}
+        request = {name: options.pop(name) for name in ("format", "question", "annotator_name")}
         choices = {
             "classes": options.pop("classes") or None,
             "skip": options.pop("skip"),
             "repeats": options.pop("repeats"),
         }
-        return command(LabelFile(labels, columns, choices), **options)
+        return command(LabelFile(labels, columns, request, choices), **options)
 
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
     return gathered
 
 
-def describe_labels(table: LabelTable, layout: Layout | None) -> str:
-    """Tell how much was read, and from which columns."""
+def describe_labels(table: LabelTable, used: Layout | Imported | None) -> str:
+    """Tell how much was read, and from which columns or answers."""
     from annotrace.errors import first_few
 
     counts = (
         f"{table.n_items:,} items, {table.n_annotators:,} annotators, {table.n_labels:,} labels, "
         f"{table.n_classes:,} classes ({first_few(table.classes, 10)})"
     )
-    if layout is None:
-        return counts
+    return "\n".join([counts, *_describe_source(used)])
+
+
+def _describe_source(used: Layout | Imported | None) -> list[str]:
+    from annotrace.labels.importing import Imported, tell_skipped
+
+    if used is None:
+        return []
+    if not isinstance(used, Imported):
+        return [f"Columns: {_describe_columns(used)}"]
+    question = "" if used.question is None else f", question {used.question!r}"
+    told = [f"Format: {used.title}{question}"]
+    return [*told, tell_skipped(used.skipped)] if used.skipped else told
+
+
+def _describe_columns(layout: Layout) -> str:
     roles = {"item": layout.item, "annotator": layout.annotator, "label": layout.label}
     used = [f"{role} {name!r}" for role, name in roles.items() if name is not None]
     if layout.wide:
         used.append(f"{len(layout.answers):,} columns of answers")
     if layout.truth is not None:
         used.append(f"truth {layout.truth!r} (for the score only)")
-    return f"{counts}\nColumns: {', '.join(used)}"
+    return ", ".join(used)

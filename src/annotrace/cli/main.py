@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from annotrace.cli.aggregate import aggregate
+from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
 from annotrace.cli.predict import predict
@@ -70,13 +71,14 @@ def main() -> None:
       annotrace fit labels.csv --images photos/ --out run
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
+      annotrace convert label-studio.json --out labels.csv
       annotrace reproduce digits
 
     `annotrace COMMAND --help` tells more about each.
     """
 
 
-for command in (demo, fit, predict, aggregate, simulate, reproduce):
+for command in (demo, fit, predict, aggregate, convert, simulate, reproduce):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from annotrace.diagnosis.metrics import (
     dominance_margins,
     dominant_draws,
     is_diagonally_dominant,
+    is_permuted,
+    pooled_confusion,
     skills,
 )
 
@@ -21,7 +23,9 @@ __all__ = [
     "dominant_draws",
     "fleiss_kappa",
     "is_diagonally_dominant",
+    "is_permuted",
     "krippendorff_alpha",
     "pairwise_kappa",
+    "pooled_confusion",
     "skills",
 ]

@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+# By how much the trace of a better naming is larger: below that it is chance.
+PERMUTED = 0.1
 
 
 def skills(confusion: NDArray[Any]) -> NDArray[Any]:
@@ -87,3 +91,35 @@ def dominant_draws(
         if is_diagonally_dominant(matrices):
             draws.append((seed, matrices))
     return draws
+
+
+def pooled_confusion(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[Any]:
+    """Give the matrix of the crowd: the mean over annotators, each counting by its labels.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    n_labels : ndarray of shape (n_annotators,)
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+    """
+    pool: NDArray[Any] = np.average(confusion, axis=0, weights=n_labels)
+    return pool
+
+
+def is_permuted(mean_confusion: NDArray[Any]) -> bool:
+    """Tell whether classes have changed names: another naming of the rows fits the reports better.
+
+    Among solutions that explain the labels equally well the true one has the largest trace, so a
+    strong penalty on the trace ends at one whose classes have swapped names.
+
+    Parameters
+    ----------
+    mean_confusion : ndarray of shape (n_classes, n_classes)
+        [true, reported].
+    """
+    _, best = linear_sum_assignment(mean_confusion, maximize=True)
+    named_right = np.diagonal(mean_confusion).sum()
+    return bool(mean_confusion[np.arange(len(best)), best].sum() > named_right + PERMUTED)

@@ -49,6 +49,20 @@ class Coded(NamedTuple):
         return Coded(renumbered[self.codes], names)
 
 
+def merge(columns: list[Coded]) -> tuple[list[Codes], Names]:
+    """Give columns with vocabularies of their own one vocabulary; their codes, and the names."""
+    if len({column.names.dtype == TEXT for column in columns if len(column.names)}) > 1:
+        columns = [column.as_text() for column in columns]
+    used = [column.names for column in columns if len(column.names)]
+    merged, names = encode(np.concatenate(used) if used else np.empty(0, TEXT))
+    start = np.cumsum([0] + [len(column.names) for column in columns[:-1]])
+    codes = [
+        np.append(merged[first : first + len(column.names)], np.int32(-1))[column.codes]
+        for first, column in zip(start, columns, strict=True)
+    ]
+    return codes, names
+
+
 def encode_answers(array: NDArray[Any], source: str) -> Coded:
     """Give numbers to the cells of an array, row by row; as `encode_values`, and -1 is empty.
 

@@ -161,14 +161,21 @@ def check_distinct(columns: Sequence[Any], source: str) -> None:
 
 
 def _wide_layout(columns: Sequence[Any], item: Any, truth: Any, source: str) -> Layout:
-    if item is None and len(columns) > 1 and _normalised(str(columns[0])) in ("", "unnamed:_0"):
-        item = columns[0]
+    if item is None and len(columns) > 1:
+        item = _index_of_pandas(columns)
     if item is None:
         raise InputError(_not_found(columns, ["item", "annotator", "label"], source))
     answers = tuple(name for name in columns if name not in (item, truth))
     if not answers:
         raise InputError(_not_found(columns, ["annotator", "label"], source))
     return Layout(item=item, truth=truth, answers=answers)
+
+
+def _index_of_pandas(columns: Sequence[Any]) -> Any | None:
+    """Find the index of a pandas frame, as `to_csv` (in front) and `to_parquet` write it."""
+    if _normalised(str(columns[0])) in ("", "unnamed:_0"):
+        return columns[0]
+    return "__index_level_0__" if "__index_level_0__" in columns else None
 
 
 def _rank(name: str, role: str) -> tuple[int, bool] | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from annotrace.errors import InputError
 
 GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
+ARROW = b"\xff\xff\xff\xff"  # how a stream begins, as Hugging Face datasets saves it
 
 
 def check_file(path: str | Path) -> Path:
@@ -26,24 +30,31 @@ def check_file(path: str | Path) -> Path:
     return path
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """Read a file whole, unpacking gzip (told by content, not by name)."""
-    path = check_file(path)
-    content = path.read_bytes()
-    if content.startswith(GZIP):
+@contextmanager
+def open_unpacked(path: str | Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file for reading, unpacking gzip (told by content, not by name)."""
+    with check_file(path).open("rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+        file.seek(0)
         try:
-            content = gzip.decompress(content)
+            yield gzip.GzipFile(fileobj=file) if packed else file
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InputError(
                 f"{path}: the gzip file is damaged ({error}). Copy or download it again."
             ) from None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Read a file whole, unpacking gzip."""
+    with open_unpacked(path) as file:
+        content = file.read()
     if not content.strip():
         raise InputError(f"{path} is empty.")
     return content
 
 
-def decode_text(content: bytes, source: str) -> str:
-    """Decode UTF-8, with or without a byte order mark."""
+def decode_text(content: bytes, source: str, first_line: int = 1) -> str:
+    """Decode UTF-8, with or without a byte order mark; `first_line` is where the content begins."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{source} is UTF-16 text. Save it as UTF-8.")
     if b"\x00" in content:
@@ -51,10 +62,11 @@ def decode_text(content: bytes, source: str) -> str:
             f"{source} is neither text, parquet, npy nor npz: it holds binary data that this "
             "library does not know."
         )
+    content = content.removeprefix("\ufeff".encode())
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        line = first_line + content.count(b"\n", 0, error.start)
         raise InputError(
             f"{source}, line {line}: byte 0x{content[error.start]:02x} is not UTF-8. Save the file "
             f"as UTF-8 (from Latin-1: iconv -f LATIN1 -t UTF-8)."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,14 @@ from numpy.typing import NDArray
 from annotrace.errors import InputError
 from annotrace.labels.building import Columns, build_table
 from annotrace.labels.codes import Choices
-from annotrace.labels.coding import Coded, encode_answers, encode_series, encode_values
-from annotrace.labels.columns import Layout, Named, find_layout
+from annotrace.labels.coding import Coded, encode_answers, encode_series, encode_values, merge
+from annotrace.labels.columns import Layout, Named, find_column, find_layout
+from annotrace.labels.formats.argilla import ARGILLA, is_flat
+from annotrace.labels.formats.documents import Document, frame_rows, plain
+from annotrace.labels.hugging_face import frame_of_dataset, is_dataset
+from annotrace.labels.importing import Request, import_answers
 from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import TEXT, Codes, Names, as_names, as_text, check_names, encode
+from annotrace.labels.vocabulary import TEXT, Codes, Names, as_names, check_names
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Sheet:
 def table_from_long(frame: Any, named: Named, choices: Choices) -> LabelTable:
     """Make a table of a frame or dict of columns; see `LabelTable.from_long`."""
     sheet = sheet_from_frame(frame)
+    if is_flat(sheet.columns):
+        return _table_from_responses(frame, named, choices)
     layout = find_layout(sheet.columns, named, sheet.source)
     if layout.wide:
         raise InputError(
@@ -75,7 +82,7 @@ def table_from_wide(
         raise InputError(
             "`items` and `annotators` name an array's rows and columns, not a frame's."
         )
-    sheet = sheet_from_frame(answers)
+    sheet = sheet_from_frame(_with_index(answers, named))
     layout = find_layout(sheet.columns, named, sheet.source)
     if not layout.wide:
         raise InputError(
@@ -139,6 +146,8 @@ def table_from_cells(
 
 def sheet_from_frame(frame: Any) -> Sheet:
     """Make a sheet of a dict of columns, or of anything that narwhals knows."""
+    if is_dataset(frame):
+        frame = frame_of_dataset(frame)
     if isinstance(frame, Mapping):
         _check_lengths(frame)
         return Sheet("the dict", list(frame), lambda name: encode_values(frame[name]))
@@ -213,17 +222,9 @@ def _wide_columns(sheet: Sheet, layout: Layout) -> Columns:
 
 
 def _side_by_side(columns: list[Coded]) -> Coded:
-    """Lay columns with vocabularies of their own out row by row, with one vocabulary."""
-    if len({column.names.dtype == TEXT for column in columns if len(column.names)}) > 1:
-        columns = [Coded(column.codes, as_text(column.names)) for column in columns]
-    used = [column.names for column in columns if len(column.names)]
-    merged, names = encode(np.concatenate(used) if used else np.empty(0, TEXT))
-    start = np.cumsum([0] + [len(column.names) for column in columns[:-1]])
-    shifted = [
-        np.append(merged[first : first + len(column.names)], np.int32(-1))[column.codes]
-        for first, column in zip(start, columns, strict=True)
-    ]
-    return Coded(np.stack(shifted, axis=1).ravel(), names)
+    """Lay columns out row by row, with one vocabulary."""
+    codes, names = merge(columns)
+    return Coded(np.stack(codes, axis=1).ravel(), names)
 
 
 def _melt(
@@ -255,6 +256,30 @@ def _check_lengths(columns: Mapping[Any, Any]) -> None:
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError(f"Expected columns of one length, but got {lengths}.")
+
+
+def _with_index(frame: Any, named: Named) -> Any:
+    """Take the index of a pandas frame for the items where no column names them, as cleanlab's."""
+    if named.item is not None or not hasattr(frame, "reset_index"):
+        return frame
+    if find_column(list(frame.columns), "item", "the frame") is not None:
+        return frame
+    return frame.reset_index(names="item")
+
+
+def _table_from_responses(frame: Any, named: Named, choices: Choices) -> LabelTable:
+    """Make a table of the columns that Argilla exports, with lists of answers and of users."""
+    import narwhals as nw
+
+    if isinstance(frame, Mapping):
+        rows = iter([(1, plain(dict(frame)))])
+    elif is_dataset(frame):
+        rows = frame_rows(frame_of_dataset(frame))
+    else:
+        rows = frame_rows(nw.from_native(frame).to_polars())
+    document = Document(Path("the frame"), "row", [], lambda: rows)
+    columns, _ = import_answers([document], ARGILLA, Request(question=named.label), named.item)
+    return build_table(columns, choices, "the frame")
 
 
 def _is_frame(value: Any) -> bool:

@@ -4,57 +4,129 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.archives import table_from_arrays
+from annotrace.labels.building import build_table
 from annotrace.labels.codes import Choices
 from annotrace.labels.coding import encode_series, encode_values
 from annotrace.labels.columns import Layout, Named, find_layout
 from annotrace.labels.delimited import read_delimited
-from annotrace.labels.files import NPY, PARQUET, ZIP, decode_text, load_arrays, read_bytes
+from annotrace.labels.files import NPY, ZIP, check_file, load_arrays, read_bytes
+from annotrace.labels.formats.base import objects
+from annotrace.labels.formats.documents import Document, open_document
 from annotrace.labels.frames import Sheet, table_from_sheet
+from annotrace.labels.importing import Imported, Request, find_format, import_answers
+from annotrace.labels.stacking import stack_sheets
 from annotrace.labels.table import LabelTable
 
+Paths = str | Path | Sequence[str | Path]
 
-def read_table(path: str | Path, named: Named, choices: Choices) -> LabelTable:
-    """Read a table from a file; see `LabelTable.read`."""
-    return read_with_layout(path, named, choices)[0]
+_SUFFIXES = (
+    *(".csv", ".tsv", ".json", ".jsonl", ".ndjson"),
+    *(".manifest", ".xml", ".parquet", ".arrow"),
+)
+# What tools put beside the labels, and what tells nothing of them.
+_BESIDE = frozenset(["dataset_info.json", "dataset_infos.json", "state.json", "metadata.json"])
 
 
-def read_with_layout(
-    path: str | Path, named: Named, choices: Choices
-) -> tuple[LabelTable, Layout | None]:
-    """Read a table from a file, and tell which columns were used (None for npy and npz)."""
-    content, source = read_bytes(path), str(path)
+def read_table(
+    paths: Paths, named: Named, choices: Choices, request: Request
+) -> tuple[LabelTable, Layout | Imported | None]:
+    """Read a table from files, and tell what was used of them; see `LabelTable.read`.
+
+    Returns
+    -------
+    table : LabelTable
+    used : Layout, Imported or None
+        The columns of a table, what was read of an export, None for npy and npz.
+    """
+    files = list_files(paths)
     if choices.classes is not None:
         choices = replace(choices, classes=[str(name) for name in choices.classes])
-    if content.startswith((NPY, ZIP)):
-        arrays = load_arrays(io.BytesIO(content), source)
-        return table_from_arrays(arrays, named, choices, source), None
-    sheet = _read_sheet(content, source)
-    layout = find_layout(sheet.columns, named, source)
+    documents = [open_document(file) for file in files]
+    format = find_format(files, documents, request.format)
+    if format is None:
+        return _read_tables(files, documents, named, choices)
+    _check_no_columns(named, format.title, files[0])
+    columns, imported = import_answers(
+        _all_known(files, documents, format.title), format, request, named.item
+    )
+    return build_table(columns, choices, str(files[0])), imported
+
+
+def list_files(paths: Paths) -> list[Path]:
+    """Give the files that some paths name; a folder stands for the label files at any depth."""
+    listed = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    files = [file for path in listed for file in (_inside(path) if path.is_dir() else [path])]
+    if not files:
+        raise InputError("Expected at least one file, but got none.")
+    return [check_file(file) for file in files]
+
+
+def _inside(folder: Path) -> list[Path]:
+    found = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.name.removesuffix(".gz").endswith(_SUFFIXES)
+        and path.name not in _BESIDE
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and path.is_file()
+    ]
+    if not found:
+        raise InputError(
+            f"{folder} is a folder without label files: none ends in {', '.join(_SUFFIXES)} "
+            "(with .gz or without)."
+        )
+    return found
+
+
+def _all_known(
+    files: list[Path], documents: Sequence[Document | None], title: str
+) -> list[Document]:
+    for file, document in zip(files, documents, strict=True):
+        if document is None:
+            raise InputError(f"{file} is neither JSON nor XML, so it is no {title}.")
+    return [document for document in documents if document is not None]
+
+
+def _check_no_columns(named: Named, title: str, path: Path) -> None:
+    for role in ("annotator", "label", "truth"):
+        if getattr(named, role) is not None:
+            raise InputError(
+                f"{path} is {title}, where {role}= (--{role}) has no column to name. Leave it out; "
+                "question= and annotator_name= say what such a file does not."
+            )
+
+
+def _read_tables(
+    files: list[Path], documents: Sequence[Document | None], named: Named, choices: Choices
+) -> tuple[LabelTable, Layout | None]:
+    sheets = []
+    for file, document in zip(files, documents, strict=True):
+        content = b"" if document else read_bytes(file)
+        if content.startswith((NPY, ZIP)):
+            if len(files) > 1:
+                raise InputError(f"{file} holds arrays: read it by itself.")
+            arrays = load_arrays(io.BytesIO(content), str(file))
+            return table_from_arrays(arrays, named, choices, str(file)), None
+        sheets.append(_sheet_of_document(document) if document else _sheet_of_text(content, file))
+    sheet = sheets[0] if len(sheets) == 1 else stack_sheets(sheets)
+    layout = find_layout(sheet.columns, named, sheet.source)
     return table_from_sheet(sheet, layout, choices), layout
 
 
-def _read_sheet(content: bytes, source: str) -> Sheet:
-    if content.startswith(PARQUET):
-        return _sheet_of_parquet(content, source)
-    start = content[:1000].removeprefix("\ufeff".encode()).lstrip()
-    if start.startswith(b"{"):
-        return _sheet_of_json_lines(content, source)
-    if start.startswith(b"[{"):
-        raise InputError(
-            f"{source} is one JSON array. Write one object a line instead (jq -c '.[]' does it)."
-        )
+def _sheet_of_text(content: bytes, path: Path) -> Sheet:
     import narwhals as nw
 
-    table = read_delimited(content, source)
+    table = read_delimited(content, str(path))
     frame = nw.from_native(table.frame, eager_only=True)
     return Sheet(
-        source,
+        str(path),
         frame.columns,
         lambda name: encode_series(frame[name]),
         table.row_numbers,
@@ -62,55 +134,35 @@ def _read_sheet(content: bytes, source: str) -> Sheet:
     )
 
 
-def _sheet_of_parquet(content: bytes, source: str) -> Sheet:
-    import narwhals as nw
-    import polars as pl
-
-    try:
-        frame = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"{source} is a damaged parquet file ({_first_line(error)}).") from None
-    if len(frame) == 0:
-        raise InputError(f"{source} has no rows.")
-    known = nw.from_native(frame, eager_only=True)
-    return Sheet(
-        source, frame.columns, lambda name: encode_series(known.get_column(name)).as_text()
-    )
-
-
-def _sheet_of_json_lines(content: bytes, source: str) -> Sheet:
-    lines = [
-        (number, line)
-        for number, line in enumerate(decode_text(content, source).split("\n"), start=1)
-        if line.strip()
-    ]
-    records = [_parse_line(line, source, number) for number, line in lines]
+def _sheet_of_document(document: Document) -> Sheet:
+    if document.frame is not None:
+        return _sheet_of_frame(document)
+    if document.unit == "element":
+        raise InputError(f"{document.path} is XML that this library does not know.")
+    numbers, records = [], []
+    for number, record in objects(document):
+        numbers.append(number)
+        records.append(record)
     fields = list(dict.fromkeys(field for record in records for field in record))
     return Sheet(
-        source,
+        str(document.path),
         fields,
         lambda name: encode_values([_as_written(record.get(name)) for record in records]),
-        [number for number, _ in lines],
-        "line {row}: field {column!r}",
+        numbers,
+        f"{document.unit} {{row}}: field {{column!r}}",
     )
 
 
-def _parse_line(line: str, source: str, number: int) -> dict[str, Any]:
-    try:
-        record = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{source}, line {number}: not JSON ({error.msg} at character {error.pos + 1}). "
-            "Write one object a line."
-        ) from None
-    if not isinstance(record, dict):
-        raise InputError(f"{source}, line {number}: not a JSON object. Write one object a line.")
-    return record
+def _sheet_of_frame(document: Document) -> Sheet:
+    import narwhals as nw
+
+    known = nw.from_native(document.frame, eager_only=True)
+    return Sheet(
+        str(document.path),
+        known.columns,
+        lambda name: encode_series(known.get_column(name)).as_text(),
+    )
 
 
 def _as_written(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool | dict) else value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]

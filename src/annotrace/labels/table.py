@@ -89,9 +89,7 @@ class LabelTable:
         sizes = {"item": len(items), "annotator": len(annotators), "label": len(classes)}
         columns = sorted_by_item(check_columns([item, annotator, label], sizes))
         values: dict[str, Any] = {
-            "item": columns[0],
-            "annotator": columns[1],
-            "label": columns[2],
+            **dict(zip(sizes, columns, strict=True)),
             "offsets": offsets_of(columns[0], len(items)),
             "items": items,
             "annotators": annotators,
@@ -204,7 +202,7 @@ class LabelTable:
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow frame, or dict of columns
+        frame : pandas, polars or pyarrow frame, Hugging Face dataset, or dict of columns
         item, annotator, label, truth : str, optional
             Column names; found by the names people use (task, worker, answer, ...) unless given.
         classes : sequence, optional
@@ -216,8 +214,8 @@ class LabelTable:
         """
         from annotrace.labels.frames import table_from_long
 
-        named = Named(item, annotator, label, truth)
-        return table_from_long(frame, named, Choices(classes, skip, repeats))
+        named, choices = Named(item, annotator, label, truth), Choices(classes, skip, repeats)
+        return table_from_long(frame, named, choices)
 
     @classmethod
     def from_wide(
@@ -252,32 +250,41 @@ class LabelTable:
     @classmethod
     def read(
         cls,
-        path: str | Path,
+        path: str | Path | Sequence[str | Path],
         *,
         item: str | None = None,
         annotator: str | None = None,
         label: str | None = None,
         truth: str | None = None,
+        question: str | None = None,
+        annotator_name: str | None = None,
+        format: str | None = None,
         classes: Sequence[str] | None = None,
         skip: Collection[str] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Read a table from a file; the format is told by its content.
 
-        Long csv, tsv, jsonl and parquet, wide csv, npy and npz, with .gz or without. Every name
-        and label is text, just as it stands in the file. An npz holds three columns named by role
-        or one array as in `from_wide`, with `items`, `annotators`, `classes`, `truth` if known.
+        Long csv, tsv, json, jsonl and parquet, wide csv, npy and npz, and what Label Studio,
+        Prodigy, Argilla, doccano, CVAT, Labelbox, Ground Truth and peerannot export; .gz or not.
+        Every name and label is text, just as it stands in the file. An npz has three columns named
+        by role or one array as in `from_wide`, `items`, `annotators`, `classes`, `truth` if known.
 
         Parameters
         ----------
-        path : str or Path
+        path : str or Path, or a sequence of them
+            A folder stands for the files in it, as where a tool writes one for each annotator.
         item, annotator, label, truth, classes, skip, repeats
-            As in `from_long`.
+            As in `from_long`. In an export of a tool `item` is the field that names the item.
+        question, annotator_name, format : str, optional
+            What the export of a tool cannot say: the question to read where there are several, who
+            labelled where nobody is named, and the format by name ("table" for none of them).
         """
+        from annotrace.labels.importing import Request
         from annotrace.labels.reading import read_table
 
-        named = Named(item, annotator, label, truth)
-        return read_table(path, named, Choices(classes, skip, repeats))
+        named, choices = Named(item, annotator, label, truth), Choices(classes, skip, repeats)
+        return read_table(path, named, choices, Request(format, question, annotator_name))[0]
 
     def labels_per_item(self) -> NDArray[np.int64]:
         """Count the labels of each item, shape (n_items,)."""
@@ -321,12 +328,7 @@ class LabelTable:
         )
 
     def select_annotators(self, which: ArrayLike) -> LabelTable:
-        """Keep some annotators, in the order given, with their labels; every item stays.
-
-        Parameters
-        ----------
-        which : array-like of int (codes) or bool (a mask), shape (k,) or (n_annotators,)
-        """
+        """Keep some annotators (codes or a mask), in the order given; every item stays."""
         chosen = check_positions(which, self.n_annotators)
         renumbered = np.full(self.n_annotators, -1, np.int32)
         renumbered[chosen] = np.arange(len(chosen), dtype=np.int32)
@@ -367,12 +369,7 @@ class LabelTable:
         return self._replace(items=items, truth=truth)
 
     def with_truth(self, truth: ArrayLike) -> LabelTable:
-        """Set the true class of each item, as names of classes.
-
-        Parameters
-        ----------
-        truth : array-like of shape (n_items,)
-        """
+        """Set the true class of each item, as names of classes, array-like of shape (n_items,)."""
         codes = encode_with(as_names(truth), self.classes, "true labels are")
         return self._replace(truth=codes)
 

@@ -1,6 +1,8 @@
 """Truth and classifier together: one file a paper."""
 
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.cross_fitted_em import CrossFittedEM
+from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
@@ -13,6 +15,8 @@ from annotrace.methods.vanilla import Vanilla
 from annotrace.methods.wdn import WeightedDoctorNet
 
 __all__ = [
+    "CrossFittedEM",
+    "CrowdClassifier",
     "CrowdEstimator",
     "GeneralizedEM",
     "ModelBootstrappedEM",

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +22,8 @@ from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
 from annotrace.labels.vocabulary import TEXT
-from annotrace.methods.inputs import Items, match, rows_to_predict
+from annotrace.methods.continuing import Before, learned_before
+from annotrace.methods.inputs import Gold, Items, known_classes, match, rows_to_predict
 from annotrace.methods.protocols import PROTOCOLS, Protocol
 from annotrace.methods.selection import Score, held_out_score
 from annotrace.models import build_backbone, label_log_likelihood, posterior
@@ -33,8 +35,10 @@ from annotrace.training import (
     CrowdData,
     Epoch,
     Settings,
+    Stages,
     autocast,
     pick_device,
+    repeatable,
     seed_of,
     seeded,
     train,
@@ -43,6 +47,8 @@ from annotrace.training.fingerprint import fingerprint
 
 SAMPLE = 10_000
 PREDICT_BATCH = 1024
+CERTAIN = 30.0
+"""The logit of a class that is known: all others have e^-30 of its probability."""
 
 
 class _Learned:
@@ -57,6 +63,7 @@ class _Learned:
     input_shape_: tuple[int, ...]
     n_features_in_: int
     named_rows_: bool
+    gold_: NDArray[np.int32]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -81,17 +88,23 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         agrees with them; or with the truth, if the table has it. The last two are for comparing
         with papers that choose so.
     precision : {"float32", "bf16", "fp16"}
+    fast : bool
+        Replay recorded steps on a GPU; see `annotrace.training.Settings`.
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
-        Two runs with the same integer are equal to the last bit.
+        Two runs with the same integer are equal to the last bit on one machine; on a GPU too,
+        unless a module of your own adds in any order there (`scatter_add_`, say).
     verbose : bool
         Show a progress bar.
     callbacks : sequence of callable
         Told of every `Epoch`; training stops when one returns True.
     checkpoint : str or Path, optional
         A file that Ctrl-C leaves behind, and from which the same `fit` goes on. Methods that
-        train in several steps (`resumable` is False) leave none.
+        train several times write others beside it, with a number behind the name.
+    warm_start : bool
+        Let `fit` go on from what the last `fit` learned, as when labels were added: the network
+        stays, annotators keep their matrices by name, and new ones begin with the pool's.
 
     Attributes
     ----------
@@ -120,16 +133,17 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     validation: float = 0.1
     select: str = "likelihood"
     precision: str = "float32"
+    fast: bool = True
     device: str = "auto"
     random_state: Any = None
     verbose: bool = False
     callbacks: Sequence[Callback] = ()
     checkpoint: str | Path | None = None
+    warm_start: bool = False
 
     method: ClassVar[str]
-    resumable: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, items: Items = None) -> CrowdEstimator:
+    def fit(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> CrowdEstimator:
         """Learn the classifier, and where the method has them, the annotators.
 
         Parameters
@@ -141,19 +155,42 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             annotators -1 (integers), NaN or None is missing.
         items : array-like of shape (n_items,), optional
             The item of each row of X; needed when the table has names and X has none.
+        gold : mapping from item to class, or array-like of shape (n_items,), optional
+            Classes that are known for certain, by name; in an array None, NaN or -1 is unknown.
         """
-        source, self.table_ = match(self, X, y, items)
-        self._set_classes()
-        _check_learnable(self.table_)
-        device, seed = pick_device(self.device), seed_of(self.random_state)
-        with seeded(seed, device):
-            data = CrowdData(source, self.table_, device)
-            self.network_ = self._build_network(data).to(device)
-            self._build_parts(device)
-            self.history_ = self._learn(data, self._settings(seed))
-        self.network_.eval()
-        self._read_out(data)
+        before = learned_before(self) if self.warm_start else None
+        source, table = match(self, X, y, items)
+        stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))
+        self._fit_matched(source, table, known_classes(table, gold), stages, before)
+        stages.clear()
         return self
+
+    def _fit_matched(
+        self,
+        source: ItemSource,
+        table: LabelTable,
+        gold: NDArray[np.int32],
+        stages: Stages,
+        before: Before | None = None,
+    ) -> None:
+        """Learn from items and labels whose rows match; `before` is what to go on from."""
+        self.table_, self.gold_, self._stages = table, gold, stages
+        self._set_classes()
+        _check_learnable(table)
+        device, seed = pick_device(self.device), seed_of(self.random_state)
+        with seeded(seed, device), repeatable():
+            data = CrowdData(source, table, device)
+            if before is None:
+                self.network_ = self._build_network(data).to(device)
+            else:
+                before.check(self)
+            self._build_parts(device)
+            if before is not None:
+                self._go_on_from(before)
+            self.history_ = self._learn(data, self._settings(seed))
+            self.network_.eval()
+            self._read_out(data)
+        self.posterior_ = settled(self.posterior_, gold)
 
     @abstractmethod
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
@@ -161,6 +198,9 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
 
     def _build_parts(self, device: torch.device) -> None:
         """Make whatever a method learns beside the network, at its start."""
+
+    def _go_on_from(self, before: Before) -> None:
+        """Let what `_build_parts` made begin where an earlier fit ended."""
 
     def _parts(self) -> dict[str, nn.Module]:
         """Name all modules that a run must keep."""
@@ -236,13 +276,15 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
             for name in ("epochs", "batch_size", "lr", "weight_decay", "schedule", "patience")
             if getattr(self, name) is not None
         }
-        return Settings(
-            **(self._protocol().training | given | {"precision": self.precision, "seed": seed})
-        )
+        given |= {"precision": self.precision, "fast": self.fast, "seed": seed}
+        return Settings(**(self._protocol().training | given))
 
     def _build_network(self, data: CrowdData) -> nn.Module:
         some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
-        sample = data.inputs(torch.from_numpy(some).to(data.device)).cpu()
+        return self._network_for(data.inputs(torch.from_numpy(some).to(data.device)).cpu())
+
+    def _network_for(self, sample: Tensor) -> nn.Module:
+        """Build a network for rows like those of a sample, (n_rows, ...)."""
         return build_backbone(self.backbone, sample, self._n_outputs())
 
     def _n_outputs(self) -> int:
@@ -259,37 +301,77 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     ) -> list[Epoch]:
         """Train on the labelled items, but for a part that `score` judges.
 
-        `score` gives the sum of a loss over a batch and the number of terms in it.
+        `score` gives the sum of a loss over a batch, or several sums of which the lowest counts,
+        and the number of terms in it.
         """
-        labelled = np.flatnonzero(self.table_.labels_per_item())
+        labelled = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
         rest, held_out = split_positions(len(labelled), self.validation, settings.seed)
         judged = torch.from_numpy(labelled[held_out]).to(data.device)
         judge = held_out_score(self.select, score, self._class_scores, self.table_, data.device)
 
         @torch.no_grad()
         def held_out_loss() -> float:
-            scores = [judge(batch) for batch in data.batches(judged, PREDICT_BATCH)]
-            return sum(float(total) for total, _ in scores) / sum(n for _, n in scores)
+            with autocast(data.device, settings.precision):
+                scores = [judge(batch) for batch in data.batches(judged, PREDICT_BATCH)]
+            total = torch.stack([total for total, _ in scores]).sum(0)
+            return float(total.min()) / max(sum(n for _, n in scores), 1)
 
-        keep = self.checkpoint is not None and self.resumable
-        checkpoint = Path(self.checkpoint or "") if keep else None
+        return self._run(
+            learned,
+            objective,
+            data,
+            labelled[rest],
+            settings,
+            held_out_loss if len(judged) else None,
+        )
+
+    def _run(
+        self,
+        learned: nn.Module,
+        objective: Callable[[Batch], Tensor],
+        data: CrowdData,
+        items: NDArray[np.intp],
+        settings: Settings,
+        score: Callable[[], float] | None = None,
+    ) -> list[Epoch]:
+        """Train on some items, as the next stage of this fit."""
+        checkpoint = self._stages.next()
         return train(
             learned,
             objective,
             data,
-            torch.from_numpy(labelled[rest]).to(data.device),
+            torch.from_numpy(items).to(data.device),
             settings,
-            score=held_out_loss if len(judged) else None,
+            score=score,
             callbacks=self.callbacks,
             verbose=self.verbose,
             checkpoint=checkpoint,
-            fingerprint="" if checkpoint is None else fingerprint(self, settings, self.table_),
+            fingerprint=(
+                "" if checkpoint is None else fingerprint(self, settings, self.table_, self.gold_)
+            ),
         )
 
     def _class_scores(self, batch: Batch) -> Tensor:
         """Give scores of classes for the rows of a batch, shape (n_rows, n_classes)."""
         scores: Tensor = self.network_(batch.inputs)
         return scores
+
+    def _with_gold(self, batch: Batch, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Make logits certain where the class is known, and give what learning it costs.
+
+        Returns
+        -------
+        logits : Tensor of shape (n_rows, n_classes)
+            For the likelihood of the labels: annotators are judged by what is known.
+        loss : Tensor of shape ()
+            The cross-entropy of the known classes, divided by the rows of the batch.
+        """
+        if not np.any(self.gold_ >= 0):
+            return logits, logits.new_zeros(())
+        known = torch.from_numpy(self.gold_).to(batch.item.device)[batch.item].long()
+        loss = F.cross_entropy(logits.float(), known, ignore_index=-1, reduction="sum")
+        certain = CERTAIN * F.one_hot(known.clamp_min(0), logits.shape[1]).to(logits.dtype)
+        return torch.where(known[:, None] >= 0, certain, logits), loss / len(batch.item)
 
     def _label_loss(self, batch: Batch) -> tuple[Tensor, int]:
         """Sum the negative log-likelihood of a batch's labels, and count them."""
@@ -325,6 +407,16 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
 
     def _device(self) -> torch.device:
         return next(self.network_.parameters()).device
+
+
+def settled(probabilities: NDArray[Any], gold: NDArray[np.int32]) -> NDArray[Any]:
+    """Give probabilities (n_items, n_classes) that are certain where the class is known."""
+    known = np.flatnonzero(gold >= 0)
+    if len(known) == 0:
+        return probabilities
+    certain = probabilities.copy()
+    certain[known] = np.eye(probabilities.shape[1])[gold[known]]
+    return certain
 
 
 def _check_learnable(table: LabelTable) -> None:

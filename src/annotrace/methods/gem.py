@@ -28,7 +28,7 @@ from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.targets import cross_entropy
 from annotrace.models import FixedConfusion
-from annotrace.training import Batch, CrowdData, Epoch, Settings
+from annotrace.training import Batch, CrowdData, Epoch, Settings, join_histories
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,7 +52,6 @@ class GeneralizedEM(CrowdEstimator):
     warm: bool = True
 
     method: ClassVar[str] = "gem"
-    resumable: ClassVar[bool] = False
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         if not 1 <= self.steps <= settings.epochs:
@@ -60,16 +59,16 @@ class GeneralizedEM(CrowdEstimator):
                 f"Expected `steps` to be from 1 to the number of epochs ({settings.epochs}), "
                 f"but got {self.steps}."
             )
-        evidence = Evidence(self.table_)
+        evidence = Evidence(self.table_, self.gold_)
         truth = evidence.votes()
         self._set_matrices(evidence, truth)
         history: list[Epoch] = []
         for step in range(self.steps):
             if step and not self.warm:
                 self.network_ = self._build_network(data).to(data.device)
-            history += self._fit_network(data, truth, settings, step, history)
+            history = join_histories(history, self._fit_network(data, truth, settings, step))
             log_p = torch.log_softmax(self._logits(data).double(), dim=1).cpu()
-            self._set_matrices(evidence, self._counted(truth, log_p))
+            self._set_matrices(evidence, evidence.set_gold(self._counted(truth, log_p)))
             truth = self._infer(evidence, log_p)
         self.confusion_ = self._layer.matrices().double().cpu().numpy()
         return history
@@ -83,7 +82,7 @@ class GeneralizedEM(CrowdEstimator):
         return log_p
 
     def _fit_network(
-        self, data: CrowdData, truth: Tensor, settings: Settings, step: int, before: list[Epoch]
+        self, data: CrowdData, truth: Tensor, settings: Settings, step: int
     ) -> list[Epoch]:
         targets = truth.float().to(data.device)
         shares = torch.arange(self.steps + 1) * settings.epochs // self.steps
@@ -96,12 +95,7 @@ class GeneralizedEM(CrowdEstimator):
         def objective(batch: Batch) -> Tensor:
             return cross_entropy(self.network_(batch.inputs), targets[batch.item]).mean()
 
-        history = self._train(self.network_, objective, self._label_loss, data, part)
-        done = before[-1] if before else Epoch(0, 0.0, None, 0.0)
-        return [
-            replace(epoch, number=epoch.number + done.number, seconds=epoch.seconds + done.seconds)
-            for epoch in history
-        ]
+        return self._train(self.network_, objective, self._label_loss, data, part)
 
     def _set_matrices(self, evidence: Evidence, truth: Tensor) -> None:
         counts = evidence.count(truth.to(evidence.dtype)).transpose(1, 2) + self.smoothing

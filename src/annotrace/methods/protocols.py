@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,39 @@ class Protocol:
         How many times the network's rate the confusion matrices learn at.
     diagonal : float or None
         Where their diagonal starts; None for the paper's weights 6I - 5.
+    pool : bool or "auto"
+        Whether annotators share a matrix from which each deviates.
+    mixup : float
+        Parameter of the Beta distribution of mixup, 0 for none.
+    restarts : int
+        Trainings from different starts, of which the one is kept that explains held-out labels
+        best.
     """
 
     training: dict[str, Any]
     confusion_lr: float
     diagonal: float | None
+    pool: bool | Literal["auto"]
+    mixup: float
+    restarts: int
 
 
-# Digits, one label an item, five pairwise flippers at skill .35, ten draws: test accuracy .936 and
-# none below .816 with a rate of 30 and a diagonal of .7; .77 (five draws) with 10 and 6I - 5.
+# docs/methods.md has what was tried, and what it gave.
 PROTOCOLS = {
-    "default": Protocol({"epochs": 60, "batch_size": 64, "lr": 1e-3}, 30.0, 0.7),
-    "paper": Protocol({"epochs": 200, "batch_size": 50, "lr": 1e-3}, 1.0, None),
+    "default": Protocol(
+        {"epochs": 60, "batch_size": 64, "lr": 1e-3},
+        confusion_lr=30.0,
+        diagonal=0.7,
+        pool="auto",
+        mixup=1.0,
+        restarts=2,
+    ),
+    "paper": Protocol(
+        {"epochs": 200, "batch_size": 50, "lr": 1e-3},
+        confusion_lr=1.0,
+        diagonal=None,
+        pool=False,
+        mixup=0.0,
+        restarts=1,
+    ),
 }

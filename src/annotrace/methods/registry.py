@@ -7,6 +7,8 @@ from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.cross_fitted_em import CrossFittedEM
+from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
@@ -34,6 +36,8 @@ class Method:
 
 
 _METHODS = (
+    Method(CrowdClassifier, "annotrace", 2026, "the recommended recipe, today crossfit"),
+    Method(CrossFittedEM, "annotrace", 2026, "networks on folds, judged by held-out matrices"),
     Method(TraceRegularized, "Tanno et al.", 2019, "a confusion matrix an annotator, small trace"),
     Method(GeneralizedEM, "Raykar et al.", 2009, "EM around a network"),
     Method(ModelBootstrappedEM, "Khetan et al.", 2018, "EM that counts the network's predictions"),

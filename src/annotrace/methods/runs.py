@@ -30,7 +30,6 @@ from annotrace.labels.vocabulary import Names, as_names
 from annotrace.labels.writing import replacing
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
-from annotrace.models import build_backbone
 from annotrace.models.backbones import Backbone
 from annotrace.training import Epoch, pick_device
 from annotrace.version import __version__
@@ -264,7 +263,7 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
             setattr(model, name, tensors[name].numpy())
     device = pick_device(model.device)
     blank = torch.zeros(2, *model.input_shape_)
-    model.network_ = build_backbone(model.backbone, blank, model._n_outputs())
+    model.network_ = model._network_for(blank)
     model._build_parts(device)
     for part, module in model._parts().items():
         prefix = f"{part}."

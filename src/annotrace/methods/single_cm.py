@@ -50,8 +50,9 @@ class SingleConfusion(CrowdEstimator):
         self._vote = majority_targets(self.table_, settings.seed).argmax(1).to(data.device)
 
         def objective(batch: Batch) -> Tensor:
-            logits = self.network_(batch.inputs)
-            return trace_regularized_nll(logits, self._layer, *self._labels(batch.item), self.lam)
+            logits, to_learn = self._with_gold(batch, self.network_(batch.inputs))
+            labels = self._labels(batch.item)
+            return trace_regularized_nll(logits, self._layer, *labels, self.lam) + to_learn
 
         def score(batch: Batch) -> tuple[Tensor, int]:
             logits = self.network_(batch.inputs)

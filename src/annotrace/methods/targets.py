@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.aggregation import MajorityVote
@@ -33,7 +35,7 @@ class TargetEstimator(CrowdEstimator):
         return self._row_loss(self.network_(batch.inputs), targets[batch.item]).mean()
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        targets = self._targets(settings).float().to(data.device)
+        targets = settle(self._targets(settings), self.gold_).float().to(data.device)
 
         def objective(batch: Batch) -> Tensor:
             return self._batch_loss(batch, targets)
@@ -48,9 +50,22 @@ class TargetEstimator(CrowdEstimator):
         return None
 
 
+def settle(targets: Tensor, gold: NDArray[np.int32]) -> Tensor:
+    """Give targets (n_items, n_classes) that are certain where the class is known."""
+    known = torch.from_numpy(gold).long()
+    certain = F.one_hot(known.clamp_min(0), targets.shape[1]).to(targets)
+    return torch.where(known[:, None] >= 0, certain, targets)
+
+
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Give the cross-entropy of soft targets row by row, shape (n_rows,)."""
-    return -(targets * F.log_softmax(logits.float(), dim=1)).sum(1)
+    """Give the cross-entropy of soft targets row by row, shape (..., n_rows).
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., n_rows, n_classes)
+    targets : Tensor of shape (n_rows, n_classes)
+    """
+    return -(targets * F.log_softmax(logits.float(), dim=-1)).sum(-1)
 
 
 def majority_targets(table: LabelTable, seed: int) -> Tensor:

@@ -17,19 +17,65 @@ expect it to work where most annotators are wrong about a class in the same way.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from annotrace.diagnosis import is_permuted, pooled_confusion
+from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
-from annotrace.models import Confusion, trace_regularized_nll
+from annotrace.methods.continuing import Before
+from annotrace.models import Confusion, label_log_likelihood, trace_regularized_nll
 from annotrace.models.confusion import Parametrization
-from annotrace.training import Batch, CrowdData, Epoch, Settings
+from annotrace.training import (
+    Batch,
+    CrowdData,
+    Epoch,
+    Settings,
+    best_epoch,
+    draw_mixture,
+    mixed_logits,
+)
 
 SPARSE_ABOVE = 50_000
 """Weights from which stepping all matrices costs more than finding those of the batch."""
+
+
+WEAKEST_LAM = 1e-4
+AUTO_LAM = (0.01, 0.1)
+"""What `lam="auto"` tries; a tenth of .01 gave the same on every set."""
+
+TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0)
+"""Held-out labels are judged at the best of these: mixup leaves a network too unsure, and without
+it a network is too sure, which says nothing of its choice of classes."""
+
+
+class _Choice(NamedTuple):
+    """What sets one training apart from the others."""
+
+    lam: float
+    pool: bool
+    restart: int
+
+
+class _Run(NamedTuple):
+    """A training and what came of it."""
+
+    choice: _Choice
+    network: nn.Module
+    matrices: Tensor
+    history: list[Epoch]
+    permuted: bool
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Order runs, the best first: classes in place, then the loss of the held-out labels."""
+        best = best_epoch(self.history)
+        return self.permuted, 0.0 if best is None or best.held_out is None else best.held_out
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -38,8 +84,9 @@ class TraceRegularized(CrowdEstimator):
 
     Parameters
     ----------
-    lam : float
-        Scale of the mean trace; 0 is the paper's ablation.
+    lam : float or "auto"
+        Scale of the mean trace; 0 is the paper's ablation. "auto" tries several, each in a
+        training of its own.
     confusion_lr : float, optional
         How many times the network's rate the matrices learn at: 30 by default, 1 by the paper's
         protocol. At one rate for both, the network has memorised the noise of a small set before
@@ -48,8 +95,23 @@ class TraceRegularized(CrowdEstimator):
     diagonal : float, optional
         Starting probability of a right label: .7 by default, the paper's weights 6I - 5 (.956 at
         ten classes) by its protocol.
+    pool : bool or "auto", optional
+        Learn a matrix that annotators share, and how each deviates from it. "auto", the default,
+        tries both; the paper's protocol does not pool.
+    mixup : float, optional
+        Learn from mixtures of two items, by weights from Beta(mixup, mixup): 1 by default, 0 (no
+        mixtures) by the paper's protocol.
+    restarts : int, optional
+        Trainings from different starts, and with different choices where these are "auto": the
+        one is kept that explains held-out labels best. 2 by default, 1 by the paper's protocol;
+        without a held-out part there is one.
     **others
         See `CrowdEstimator`.
+
+    Attributes
+    ----------
+    chosen_ : dict
+        What was chosen: lam, pool, restart.
 
     Examples
     --------
@@ -63,41 +125,110 @@ class TraceRegularized(CrowdEstimator):
     True
     """
 
-    lam: float = 0.01
+    lam: float | Literal["auto"] = 0.01
     confusion_lr: float | None = None
     parametrization: Parametrization = "softplus"
     diagonal: float | None = None
+    pool: bool | Literal["auto"] | None = None
+    mixup: float | None = None
+    restarts: int | None = None
 
     method: ClassVar[str] = "trace"
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        learned = nn.ModuleDict(self._parts())
+        choices = self._choices()
+        best = self._run_choice(data, settings, choices[0])
+        for choice in choices[1:]:
+            best = min(best, self._run_choice(data, settings, choice), key=lambda run: run.rank)
+        # A penalty that was strong enough to swap classes was too strong.
+        while best.permuted and best.choice.lam > WEAKEST_LAM:
+            weaker = best.choice._replace(lam=best.choice.lam / 10, restart=best.choice.restart + 1)
+            best = self._run_choice(data, settings, weaker)
+        self.network_, self.chosen_ = best.network, best.choice._asdict()
+        self.confusion_layer_.set_matrices(best.matrices)
+        self.confusion_ = best.matrices.double().cpu().numpy()
+        return best.history
 
-        def objective(batch: Batch) -> Tensor:
-            logits = self.network_(batch.inputs)
-            return trace_regularized_nll(
-                logits, self.confusion_layer_, batch.row, batch.annotator, batch.label, self.lam
-            )
+    def _choices(self) -> list[_Choice]:
+        """Give what to try, as many as there are restarts, and each combination at least once."""
+        pool, restarts = self._or_protocol("pool"), self._or_protocol("restarts")
+        if restarts < 1:
+            raise InputError(f"Expected `restarts` to be at least 1, but got {restarts}.")
+        pools = (False, True) if pool == "auto" else (bool(pool),)
+        strengths = AUTO_LAM if self.lam == "auto" else (float(self.lam),)
+        combinations = list(itertools.product(strengths, pools))
+        one = self.validation == 0 or self._begin_at is not None
+        n_runs = 1 if one else max(restarts, len(combinations))
+        turns = itertools.islice(itertools.cycle(combinations), n_runs)
+        return [_Choice(lam, pool, number) for number, (lam, pool) in enumerate(turns)]
 
-        history = self._train(learned, objective, self._label_loss, data, settings)
-        self.confusion_ = self.confusion_layer_.matrices().double().cpu().numpy()
-        return history
+    def _run_choice(self, data: CrowdData, settings: Settings, choice: _Choice) -> _Run:
+        """Train network and matrices, from a new start but for the first time."""
+        if choice.restart:
+            self.network_ = self._build_network(data).to(data.device)
+        layer = self._new_layer(choice.pool).to(data.device)
+        if self._begin_at is not None:
+            layer.set_matrices(self._begin_at)
+        learned = nn.ModuleDict({"network": self.network_, "confusion": layer})
+        objective = self._objective(layer, choice.lam)
+
+        def score(batch: Batch) -> tuple[Tensor, int]:
+            return calibrated_loss(self.network_(batch.inputs), layer, batch), len(batch.label)
+
+        history = self._train(learned, objective, score, data, settings)
+        matrices = layer.matrices()
+        crowd = pooled_confusion(
+            matrices.double().cpu().numpy(), self.table_.labels_per_annotator()
+        )
+        return _Run(choice, self.network_, matrices, history, is_permuted(crowd))
+
+    def _objective(self, layer: Confusion, lam: float) -> Callable[[Batch], Tensor]:
+        mixup = self._or_protocol("mixup")
+
+        def loss(batch: Batch, logits: Tensor) -> Tensor:
+            logits, to_learn = self._with_gold(batch, logits)
+            labels = (batch.row, batch.annotator, batch.label)
+            return trace_regularized_nll(logits, layer, *labels, lam) + to_learn
+
+        def mixed_loss(batch: Batch) -> Tensor:
+            mixture = draw_mixture(mixup, torch.zeros_like(batch.item))
+            logits = mixed_logits(self.network_, batch.inputs, mixture)
+            own, other = loss(batch, logits), loss(mixture.partners(batch), logits)
+            return torch.lerp(other, own, mixture.weight)
+
+        return mixed_loss if mixup else lambda batch: loss(batch, self.network_(batch.inputs))
 
     def _build_parts(self, device: torch.device) -> None:
+        self.confusion_layer_ = self._new_layer(pool=False).to(device)
+        self._begin_at: Tensor | None = None
+
+    def _go_on_from(self, before: Before) -> None:
+        matrices = before.matrices(self.table_)
+        assert matrices is not None
+        self._begin_at = torch.from_numpy(matrices)
+
+    def _new_layer(self, pool: bool) -> Confusion:
         table = self.table_
-        frequency = torch.from_numpy(table.labels_per_annotator() / table.n_items).float()
-        self.confusion_layer_ = Confusion(
+        return Confusion(
             table.n_annotators,
             table.n_classes,
             parametrization=self.parametrization,
             diagonal=self._or_protocol("diagonal"),
             lr_scale=self._or_protocol("confusion_lr"),
             sparse=table.n_annotators * table.n_classes**2 > SPARSE_ABOVE,
-            frequency=frequency,
-        ).to(device)
+            pool=pool,
+            frequency=torch.from_numpy(table.labels_per_annotator() / table.n_items).float(),
+        )
 
     def _parts(self) -> dict[str, nn.Module]:
         return {"network": self.network_, "confusion": self.confusion_layer_}
 
     def _columns(self) -> Confusion:
         return self.confusion_layer_
+
+
+def calibrated_loss(logits: Tensor, layer: Confusion, batch: Batch) -> Tensor:
+    """Sum the negative log-likelihood of a batch's labels at each of `TEMPERATURES`, (n,)."""
+    labels = (batch.row, batch.annotator, batch.label)
+    at_each = [label_log_likelihood(logits / t, layer, *labels).sum() for t in TEMPERATURES]
+    return -torch.stack(at_each)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from annotrace import aggregation
 from annotrace.methods.targets import TargetEstimator
-from annotrace.training import Batch, CrowdData, Settings
+from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,7 +49,7 @@ class TwoStage(TargetEstimator):
 
     def _targets(self, settings: Settings) -> Tensor:
         self.aggregation_ = aggregation.make(self.aggregate, random_state=settings.seed)
-        self.aggregation_.fit(self.table_)
+        self.aggregation_.fit(self.table_, gold=self.gold_)
         self.confusion_ = self.aggregation_.confusion_
         posterior = torch.from_numpy(self.aggregation_.posterior_)
         if not self.hard:
@@ -59,13 +59,9 @@ class TwoStage(TargetEstimator):
     def _batch_loss(self, batch: Batch, targets: Tensor) -> Tensor:
         if not self.mixup:
             return super()._batch_loss(batch, targets)
-        weight = float(torch.distributions.Beta(self.mixup, self.mixup).sample())
-        partner = torch.randperm(len(batch.item)).to(batch.item.device)
-        stage, *rest = self.network_.children()
-        rows, target = stage(batch.inputs), targets[batch.item]
-        mixed = weight * rows + (1 - weight) * rows[partner]
-        logits = torch.nn.Sequential(*rest)(mixed)
-        return self._row_loss(logits, weight * target + (1 - weight) * target[partner]).mean()
+        mixture = draw_mixture(self.mixup, torch.zeros_like(batch.item))
+        logits = mixed_logits(self.network_, batch.inputs, mixture)
+        return self._row_loss(logits, mixture.mix(targets[batch.item])).mean()
 
     def _read_out(self, data: CrowdData) -> None:
         self.posterior_ = self.aggregation_.posterior_

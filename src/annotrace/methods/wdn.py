@@ -81,7 +81,6 @@ class WeightedDoctorNet(CrowdEstimator):
     width: int = 64
 
     method: ClassVar[str] = "wdn"
-    resumable: ClassVar[bool] = False
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         learned = nn.ModuleDict({"network": self.network_, "heads": self._heads})
@@ -98,12 +97,12 @@ class WeightedDoctorNet(CrowdEstimator):
         return history
 
     def _learn_weights(self, data: CrowdData, settings: Settings) -> None:
-        votes = Evidence(self.table_).votes().float().to(data.device)
+        votes = Evidence(self.table_, self.gold_).votes().float().to(data.device)
 
         def objective(batch: Batch) -> Tensor:
             with torch.no_grad():
                 features = self.network_.eval()(batch.inputs)
-                some = self._some_annotators(data.device)
+                some = self._some_annotators()
                 said = self._heads.everyone(features, some)
             share = self._average.weight[some, 0].softmax(0)
             log_average = torch.einsum("a,nac->nc", share, said).clamp_min(1e-12).log()
@@ -117,16 +116,15 @@ class WeightedDoctorNet(CrowdEstimator):
         self._train(self._average, objective, score, data, part)
         self.weights_ = self._shares().double().cpu().numpy()
 
-    def _some_annotators(self, device: torch.device) -> Tensor:
-        active = self._active.to(device)
+    def _some_annotators(self) -> Tensor:
+        active = self._active
         if len(active) <= HEADS_AT_ONCE:
             return active
-        return active[torch.randint(len(active), (HEADS_AT_ONCE,)).to(device)]
+        return active[torch.randint(len(active), (HEADS_AT_ONCE,), device=active.device)]
 
     def _shares(self) -> Tensor:
         logits = torch.full_like(self._average.weight[:, 0], -torch.inf)
-        active = self._active.to(logits.device)
-        logits[active] = self._average.weight[active, 0].detach()
+        logits[self._active] = self._average.weight[self._active, 0].detach()
         return logits.softmax(0)
 
     def _averaged(self, features: Tensor) -> Tensor:
@@ -134,7 +132,7 @@ class WeightedDoctorNet(CrowdEstimator):
         shares = self._shares()
         parts = [
             torch.einsum("a,nac->nc", shares[part], self._heads.everyone(features, part))
-            for part in self._active.to(features.device).split(HEADS_AT_ONCE)
+            for part in self._active.split(HEADS_AT_ONCE)
         ]
         return torch.stack(parts).sum(0).clamp_min(1e-12)
 
@@ -156,7 +154,7 @@ class WeightedDoctorNet(CrowdEstimator):
 
     def _build_parts(self, device: torch.device) -> None:
         table = self.table_
-        self._active = torch.from_numpy(table.labels_per_annotator().nonzero()[0])
+        self._active = torch.from_numpy(table.labels_per_annotator().nonzero()[0]).to(device)
         self._heads = AnnotatorHeads(table.n_annotators, self._n_outputs(), table.n_classes)
         self._heads.to(device)
         self._average = nn.Embedding(table.n_annotators, 1).to(device)

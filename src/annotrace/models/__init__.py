@@ -9,6 +9,7 @@ from annotrace.models.crowd_loss import (
     posterior,
     trace_regularized_nll,
 )
+from annotrace.models.ensemble import Ensemble
 from annotrace.models.inputs import ImageInput, Standardize
 from annotrace.models.mlp import mlp
 from annotrace.models.resnet import resnet9, resnet50
@@ -17,6 +18,7 @@ from annotrace.models.row_adam import RowAdam
 __all__ = [
     "BACKBONES",
     "Confusion",
+    "Ensemble",
     "FixedConfusion",
     "ImageInput",
     "RowAdam",

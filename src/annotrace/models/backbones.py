@@ -130,5 +130,6 @@ def parameter_groups(
         groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
     for part in scaled:
         rate = lr * float(part.lr_scale)  # type: ignore[arg-type]
-        groups.append({"params": list(part.parameters()), "lr": rate, "weight_decay": 0.0})
+        for parameter in part.parameters():
+            groups.append({"params": [parameter], "lr": rate, "weight_decay": 0.0})
     return groups

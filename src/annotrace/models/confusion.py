@@ -18,6 +18,7 @@ from annotrace.errors import InputError
 from annotrace.models.safe_math import (
     at_least_float32,
     inverse_softplus,
+    log_normalize,
     log_softplus,
     log_softplus_and_slope,
 )
@@ -43,6 +44,9 @@ class Confusion(nn.Module):
     sparse : bool
         Touch only the annotators of a batch: gradients are sparse, as those of
         ``nn.Embedding(sparse=True)``, and are stepped by `RowAdam`. For many annotators.
+    pool : bool
+        Learn weights that all annotators share, and for each the deviation from them: one with
+        few labels borrows from the others.
     frequency : Tensor of shape (n_annotators,), optional
         Labels of each annotator divided by the number of items: what a sparse layer needs to
         estimate the mean trace from a batch. Annotators at 0 have no part in the mean.
@@ -56,6 +60,7 @@ class Confusion(nn.Module):
     """
 
     weight: nn.Parameter
+    shared: nn.Parameter | None
     _trace_share: Tensor | None
 
     def __init__(
@@ -67,6 +72,7 @@ class Confusion(nn.Module):
         diagonal: float | None = None,
         lr_scale: float = 10.0,
         sparse: bool = False,
+        pool: bool = False,
         frequency: Tensor | None = None,
     ) -> None:
         super().__init__()
@@ -79,7 +85,9 @@ class Confusion(nn.Module):
         self.lr_scale = lr_scale
         self.sparse = sparse
         start = _starting_weights(n_classes, parametrization, diagonal)
-        self.weight = nn.Parameter(start.repeat(n_annotators, 1, 1))
+        own = torch.zeros_like(start) if pool else start
+        self.weight = nn.Parameter(own.repeat(n_annotators, 1, 1))
+        self.shared = nn.Parameter(start) if pool else None
         self.register_buffer("_trace_share", _trace_share(frequency), persistent=False)
 
     @property
@@ -101,7 +109,8 @@ class Confusion(nn.Module):
 
     def log_matrices(self) -> Tensor:
         """Give the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
-        return _log_rows(at_least_float32(self.weight), self.parametrization)
+        weight = self.weight if self.shared is None else self.weight + self.shared
+        return _log_rows(at_least_float32(weight), self.parametrization)
 
     @torch.no_grad()
     def matrices(self) -> Tensor:
@@ -131,7 +140,9 @@ class Confusion(nn.Module):
         log_columns : Tensor of shape (n_labels, n_classes)
         traces : Tensor of shape (n_labels,)
         """
-        return _BatchColumns.apply(self.weight, annotator, label, self.parametrization)  # type: ignore[no-any-return,no-untyped-call]
+        return _BatchColumns.apply(  # type: ignore[no-any-return,no-untyped-call]
+            self.weight, self.shared, annotator, label, self.parametrization
+        )
 
     def mean_trace(self, annotator: Tensor | None = None, n_rows: int | None = None) -> Tensor:
         """Give the mean over annotators of the trace of their matrices.
@@ -176,12 +187,14 @@ class Confusion(nn.Module):
     def set_matrices(self, matrices: Tensor) -> None:
         """Set all matrices, shape (n_annotators, n_classes, n_classes); zeros become 1e-6."""
         log = matrices.to(self.weight).clamp_min(1e-6).log()
-        if self.parametrization == "softmax":
-            self.weight.copy_(log)
-            return
         # Any multiple of a row gives the same matrix; the paper's start has softplus(1) at the top.
         scaled = (log - log.amax(-1, keepdim=True)).exp() * math.log1p(math.e)
-        self.weight.copy_(scaled + torch.log(-torch.expm1(-scaled)))
+        softplus = scaled + torch.log(-torch.expm1(-scaled))
+        weight = log if self.parametrization == "softmax" else softplus
+        if self.shared is not None:
+            self.shared.copy_(weight.mean(0))
+            weight = weight - self.shared
+        self.weight.copy_(weight)
 
 
 def _starting_weights(
@@ -210,10 +223,7 @@ def _trace_share(frequency: Tensor | None) -> Tensor | None:
 
 
 def _log_rows(weight: Tensor, parametrization: Parametrization) -> Tensor:
-    if parametrization == "softmax":
-        return F.log_softmax(weight, dim=-1)
-    log = log_softplus(weight)
-    return log - log.logsumexp(-1, keepdim=True)
+    return log_normalize(weight if parametrization == "softmax" else log_softplus(weight))
 
 
 class _BatchColumns(torch.autograd.Function):
@@ -225,9 +235,16 @@ class _BatchColumns(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, weight: Tensor, annotator: Tensor, label: Tensor, parametrization: Parametrization
+        ctx: Any,
+        weight: Tensor,
+        shared: Tensor | None,
+        annotator: Tensor,
+        label: Tensor,
+        parametrization: Parametrization,
     ) -> tuple[Tensor, Tensor]:
         chosen = at_least_float32(weight.index_select(0, annotator))
+        if shared is not None:
+            chosen += shared
         if parametrization == "softmax":
             chosen -= chosen.amax(-1, keepdim=True)
         column = label[:, None, None].expand(-1, chosen.shape[1], 1)
@@ -239,12 +256,13 @@ class _BatchColumns(torch.autograd.Function):
         log_reported, log_slope = rows.log_and_slope(reported)
         ctx.save_for_backward(chosen, log_slope, total, right, column, annotator)
         ctx.slope, ctx.weight_like = rows.slope, (weight.shape, weight.dtype)
+        ctx.shares = shared is not None
         return log_reported - total.log(), right.sum(1)
 
     @staticmethod
     def backward(
         ctx: Any, grad_columns: Tensor, grad_traces: Tensor
-    ) -> tuple[Tensor, None, None, None]:
+    ) -> tuple[Tensor, Tensor | None, None, None, None]:
         chosen, log_slope, total, right, column, annotator = ctx.saved_tensors
         # With A = f(w) / sum f(w), d log A_ij / d w_ik = 1[j = k] (log f)'(w_ik) - f'(w_ik) / sum.
         slope = ctx.slope(chosen)
@@ -256,7 +274,7 @@ class _BatchColumns(torch.autograd.Function):
         # Not by check_invariants=False, at which torch 2.11 warns.
         with torch.sparse.check_sparse_tensor_invariants(enable=False):
             sparse = torch.sparse_coo_tensor(annotator[None], grad.to(dtype), shape)
-        return sparse, None, None, None
+        return sparse, grad.sum(0).to(dtype) if ctx.shares else None, None, None, None
 
 
 class _Rows(NamedTuple):

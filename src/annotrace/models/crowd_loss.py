@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.models.confusion import Confusion
-from annotrace.models.safe_math import at_least_float32, mixture_log_likelihood
+from annotrace.models.safe_math import (
+    at_least_float32,
+    mixture_log_likelihood,
+    refuse_second_derivatives,
+    softmax_and_total_log_sum,
+)
+from annotrace.models.sums import add_up
 
 
 class HasColumns(Protocol):
@@ -71,15 +77,56 @@ def trace_regularized_nll(
     is sparse.
     """
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
-    if layer.sparse:
-        log_columns, traces = layer.log_columns_and_traces(annotator, label)
-        mean_trace = torch.dot(traces, layer.trace_shares(annotator, len(logits)))
-    else:
-        log_matrices = layer.log_matrices()
-        log_columns = log_matrices[annotator, :, label]
-        mean_trace = log_matrices.diagonal(dim1=1, dim2=2).exp().sum(1).mean()
+    if not layer.sparse:
+        log_matrices = layer.log_matrices().to(log_p.dtype)
+        return _TraceRegularizedNLL.apply(log_p, log_matrices, row, annotator, label, lam)  # type: ignore[no-any-return,no-untyped-call]
+    log_columns, traces = layer.log_columns_and_traces(annotator, label)
+    mean_trace = torch.dot(traces, layer.trace_shares(annotator, len(logits)))
     log_likelihood = mixture_log_likelihood(log_p, log_columns.to(log_p.dtype), row)
     return torch.add(log_likelihood.sum() / -len(logits), mean_trace, alpha=lam)
+
+
+class _TraceRegularizedNLL(torch.autograd.Function):
+    """The loss from the logarithms of all matrices, with its gradient in closed form.
+
+    With q the posterior of a label's true class, the likelihood's gradient by log p is q summed
+    over the labels of a row, and that by log A is q summed over the labels that say the same by the
+    same annotator: the counts [annotator, true, reported] that are expected.
+
+    By plain autograd it took 63 kernels more than cross-entropy on a GPU, where a step on a small
+    network is the cost of its hundred kernels.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        log_p: Tensor,
+        log_matrices: Tensor,
+        row: Tensor,
+        annotator: Tensor,
+        label: Tensor,
+        lam: float,
+    ) -> Tensor:
+        joint = log_matrices[annotator, :, label].add_(log_p.index_select(0, row))
+        posterior, log_likelihood = softmax_and_total_log_sum(joint)
+        right = log_matrices.diagonal(dim1=1, dim2=2).exp()
+        ctx.save_for_backward(posterior, right, row, annotator, label)
+        ctx.n_rows, ctx.trace_share = len(log_p), lam / len(log_matrices)
+        nll = log_likelihood / -len(log_p)
+        return torch.add(nll, right.sum(), alpha=ctx.trace_share)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivatives()
+        posterior, right, row, annotator, label = ctx.saved_tensors
+        n_annotators, n_classes = right.shape
+        said = torch.add(label, annotator, alpha=n_classes)
+        by_row, by_saying = add_up(
+            posterior * (grad / -ctx.n_rows), (row, ctx.n_rows), (said, n_annotators * n_classes)
+        )
+        counts = by_saying.view(n_annotators, n_classes, n_classes).transpose(1, 2)
+        counts.diagonal(dim1=1, dim2=2).addcmul_(right, grad, value=ctx.trace_share)
+        return by_row, counts, None, None, None, None
 
 
 def posterior(log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:
@@ -91,4 +138,5 @@ def posterior(log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:
     log_columns : Tensor of shape (n_labels, n_classes)
     row : LongTensor of shape (n_labels,)
     """
-    return F.softmax(log_p.index_add(0, row, log_columns.to(log_p.dtype)), dim=-1)
+    (evidence,) = add_up(log_columns.to(log_p.dtype), (row, len(log_p)))
+    return F.softmax(log_p + evidence, dim=-1)

@@ -1,9 +1,11 @@
 """How it is learned: batches, the loop, devices, checkpoints."""
 
 from annotrace.training.batches import Batch, CrowdData
-from annotrace.training.devices import autocast, pick_device, seed_of, seeded
-from annotrace.training.history import Callback, Epoch, best_epoch
+from annotrace.training.checkpoint import Stages
+from annotrace.training.devices import autocast, pick_device, repeatable, seed_of, seeded
+from annotrace.training.history import Callback, Epoch, best_epoch, join_histories
 from annotrace.training.loop import train
+from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
 from annotrace.training.settings import Settings
 
 __all__ = [
@@ -11,10 +13,16 @@ __all__ = [
     "Callback",
     "CrowdData",
     "Epoch",
+    "Mixture",
     "Settings",
+    "Stages",
     "autocast",
     "best_epoch",
+    "draw_mixture",
+    "join_histories",
+    "mixed_logits",
     "pick_device",
+    "repeatable",
     "seed_of",
     "seeded",
     "train",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -64,24 +65,45 @@ class CrowdData:
             return self._inputs.index_select(0, item)
         return as_tensor(self.source.load(item.cpu().numpy())).to(self.device)
 
-    def labels(self, item: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give the labels of some items: row (a position in `item`), annotator, label."""
+    @property
+    def resident(self) -> bool:
+        """Whether all inputs are on the device."""
+        return self._inputs is not None
+
+    def count_labels(self, items: Tensor, size: int) -> list[int]:
+        """Give the number of labels in each batch that `items` are cut into."""
+        counts = self._offsets[items + 1] - self._offsets[items]
+        whole = F.pad(counts, (0, -len(items) % size))
+        numbers: list[int] = whole.view(-1, size).sum(1).tolist()
+        return numbers
+
+    def labels(self, item: Tensor, n_labels: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Give the labels of some items: row (a position in `item`), annotator, label.
+
+        Parameters
+        ----------
+        item : LongTensor of shape (n_rows,)
+        n_labels : int, optional
+            Their number, where it is known: a GPU need not be asked for it.
+        """
         start = self._offsets[item]
         count = self._offsets[item + 1] - start
-        row = torch.repeat_interleave(count)
+        row = torch.repeat_interleave(count, output_size=n_labels)
         before = count.cumsum(0) - count
         place = (start - before).index_select(0, row) + torch.arange(len(row), device=self.device)
         annotator = self._annotator.index_select(0, place).long()
         return row, annotator, self._label.index_select(0, place).long()
 
-    def batch(self, item: Tensor) -> Batch:
+    def batch(self, item: Tensor, n_labels: int | None = None) -> Batch:
         """Give some items with their labels.
 
         Parameters
         ----------
         item : LongTensor of shape (n_rows,)
+        n_labels : int, optional
+            As in `labels`.
         """
-        return Batch(self.inputs(item), item, *self.labels(item))
+        return Batch(self.inputs(item), item, *self.labels(item, n_labels))
 
     def batches(self, items: Tensor, size: int) -> Iterator[Batch]:
         """Cut items into batches, in the order given."""

@@ -52,6 +52,38 @@ def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[
     return state
 
 
+class Stages:
+    """The checkpoints of a fit that trains several times, one after the other.
+
+    Trainings that had ended are read back, what lies between them is done again: a fit that was
+    stopped goes on in the training where it was.
+
+    Parameters
+    ----------
+    path : Path or None
+        The checkpoint of the first training; those of the others have a number behind the name.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._begun = 0
+
+    def next(self) -> Path | None:
+        """Give the checkpoint of the next training."""
+        self._begun += 1
+        return None if self.path is None else self._of(self._begun - 1)
+
+    def clear(self) -> None:
+        """Remove all checkpoints: the fit is done."""
+        if self.path is not None:
+            for number in range(self._begun):
+                self._of(number).unlink(missing_ok=True)
+
+    def _of(self, number: int) -> Path:
+        assert self.path is not None
+        return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
+
+
 class Interrupt:
     """Whether the person at the keyboard asked to stop."""
 

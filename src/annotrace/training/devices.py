@@ -44,7 +44,8 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
         raise InputError(
             f"Expected `precision` to be 'float32', 'bf16' or 'fp16', but got {precision!r}."
         )
-    return torch.autocast(device.type, dtype=_HALF[precision])
+    # Copies of weights made while a CUDA graph is recorded are of no use outside it.
+    return torch.autocast(device.type, dtype=_HALF[precision], cache_enabled=device.type != "cuda")
 
 
 def seed_of(random_state: Any) -> int:
@@ -70,6 +71,23 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield
+
+
+@contextlib.contextmanager
+def repeatable() -> Iterator[None]:
+    """Keep cuDNN to algorithms that give the same every time, then put its flags back.
+
+    Not by ``torch.use_deterministic_algorithms``: it warns at every product of matrices unless an
+    environment variable was set before the program began, and refuses max-pooling, which here gives
+    the same every time. What adds in any order on a GPU, this library avoids itself (`add_up`).
+    """
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    cudnn.deterministic, cudnn.benchmark = True, False
+    try:
+        yield
+    finally:
+        cudnn.deterministic, cudnn.benchmark = before
 
 
 def get_random_state() -> list[torch.Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 
@@ -37,3 +37,12 @@ def best_epoch(history: list[Epoch]) -> Epoch | None:
     """Give the epoch with the lowest held-out score, if there was a held-out part."""
     scored = [epoch for epoch in history if epoch.held_out is not None]
     return min(scored, key=lambda epoch: epoch.held_out or 0.0, default=None)
+
+
+def join_histories(before: list[Epoch], after: list[Epoch]) -> list[Epoch]:
+    """Give two trainings as one, the epochs of the second numbered on from the first."""
+    done = before[-1] if before else Epoch(0, 0.0, None, 0.0)
+    return before + [
+        replace(epoch, number=epoch.number + done.number, seconds=epoch.seconds + done.seconds)
+        for epoch in after
+    ]

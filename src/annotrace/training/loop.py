@@ -6,65 +6,22 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from annotrace.errors import DivergenceError, TrainingInterrupted
-from annotrace.models import RowAdam, parameter_groups
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import graceful_interrupt, load_checkpoint, save_checkpoint
-from annotrace.training.devices import autocast, get_random_state, set_random_state
+from annotrace.training.devices import autocast
+from annotrace.training.fast_step import FastStep, Step, recorder_for
 from annotrace.training.history import Callback, Epoch
 from annotrace.training.progress import show_progress
 from annotrace.training.settings import Settings
+from annotrace.training.state import TrainingState, set_rate, start_training
 
 CHECKPOINT_EVERY_SECONDS = 60
-
-
-@dataclass
-class TrainingState:
-    """All that changes while training: what a checkpoint holds."""
-
-    network: nn.Module
-    optimizers: list[Optimizer]
-    scaler: torch.amp.GradScaler
-    epoch: int = 0
-    batch: int = 0
-    loss: float = 0.0
-    seconds: float = 0.0
-    history: list[Epoch] = field(default_factory=list)
-    best_score: float = float("inf")
-    best_weights: dict[str, Tensor] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as tensors and plain values."""
-        return {
-            "network": self.network.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "scaler": self.scaler.state_dict(),
-            "random": get_random_state(),
-            "history": [vars(epoch) for epoch in self.history],
-            **{name: getattr(self, name) for name in _PLAIN},
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Take everything back from `to_dict`."""
-        self.network.load_state_dict(state["network"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        self.scaler.load_state_dict(state["scaler"])
-        set_random_state(state["random"])
-        self.history = [Epoch(**epoch) for epoch in state["history"]]
-        for name in _PLAIN:
-            setattr(self, name, state[name])
-
-
-_PLAIN = ("epoch", "batch", "loss", "seconds", "best_score", "best_weights")
 
 
 def train(
@@ -99,7 +56,8 @@ def train(
         Told of every epoch; training stops when one returns True.
     verbose : bool
     checkpoint : Path, optional
-        A file to write to on Ctrl-C and every minute; if it is there, training goes on from it.
+        A file to write to on Ctrl-C, every minute and at the end; if it is there, training goes
+        on from it, and one that had ended is not repeated.
     fingerprint : str
         Names the settings and data: a checkpoint with another is refused.
 
@@ -107,7 +65,7 @@ def train(
     -------
     list of Epoch
     """
-    state = _start(network, settings, data.device)
+    state = start_training(network, settings, data.device)
     if checkpoint is not None and checkpoint.exists():
         state.load(load_checkpoint(checkpoint, fingerprint, data.device))
 
@@ -120,19 +78,21 @@ def train(
             save()
             raise TrainingInterrupted(_how_to_go_on(state, settings, checkpoint))
 
+    step = _make_step(state, objective, data, len(items), settings)
     clock, saved = time.monotonic() - state.seconds, time.monotonic()
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
-        while state.epoch < settings.epochs:
-            parts = _shuffle(items, settings, state.epoch).split(settings.batch_size)
+        while state.epoch < settings.epochs and not state.finished:
+            order = _shuffle(items, settings, state.epoch)
+            parts = order.split(settings.batch_size)
+            n_labels = data.count_labels(order, settings.batch_size)
             network.train()
             while state.batch < len(parts):
-                _set_rate(state, settings, state.epoch + state.batch / len(parts))
-                loss = _step(state, objective, data.batch(parts[state.batch]), settings)
-                state.loss += loss * len(parts[state.batch]) / len(items)
+                set_rate(state, settings, state.epoch + state.batch / len(parts))
+                step(parts[state.batch], n_labels[state.batch])
                 state.batch += 1
                 state.seconds = time.monotonic() - clock
                 stop_if_asked()
-            _finish_epoch(state, score, settings)
+            _finish_epoch(state, score, settings, clock)
             progress.update(state.history[-1])
             stop = [callback(state.history[-1]) for callback in callbacks]
             stop_if_asked()
@@ -143,31 +103,33 @@ def train(
                 saved = time.monotonic()
     if state.best_weights is not None:
         network.load_state_dict(state.best_weights)
-    network.eval()
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+    network.eval().zero_grad(set_to_none=True)
+    if not state.finished:
+        state.finished = True
+        save()
     return state.history
 
 
-def _start(network: nn.Module, settings: Settings, device: torch.device) -> TrainingState:
-    groups = parameter_groups(network, lr=settings.lr, weight_decay=settings.weight_decay)
-    sparse = {
-        id(part.weight)
-        for part in network.modules()
-        if hasattr(part, "lr_scale") and getattr(part, "sparse", False)
-    }
-    by_row = [group for group in groups if id(group["params"][0]) in sparse]
-    dense = [group for group in groups if id(group["params"][0]) not in sparse]
-    optimizers: list[Optimizer] = []
-    if dense:
-        optimizers.append(torch.optim.Adam(dense, fused=True))
-    for group in by_row:
-        optimizers.append(RowAdam(group["params"], lr=group["lr"]))
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["full_rate"] = group["lr"]
-    scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
-    return TrainingState(network, optimizers, scaler)
+def _make_step(
+    state: TrainingState,
+    objective: Callable[[Batch], Tensor],
+    data: CrowdData,
+    n_items: int,
+    settings: Settings,
+) -> Step:
+    def step(item: Tensor, n_labels: int) -> None:
+        loss = _descend(state, objective, data.batch(item, n_labels), settings)
+        state.loss.add_(loss, alpha=len(item) / n_items)
+
+    recorder = recorder_for(
+        data.device,
+        state.optimizers,
+        resident=data.resident,
+        scaled=state.scaler.is_enabled(),
+    )
+    if not settings.fast or recorder is None:
+        return step
+    return FastStep(step, state.optimizers, recorder)
 
 
 def _shuffle(items: Tensor, settings: Settings, epoch: int) -> Tensor:
@@ -176,18 +138,9 @@ def _shuffle(items: Tensor, settings: Settings, epoch: int) -> Tensor:
     return items[torch.randperm(len(items), generator=generator).to(items.device)]
 
 
-def _set_rate(state: TrainingState, settings: Settings, epochs_done: float) -> None:
-    if settings.schedule == "constant":
-        return
-    factor = settings.rate(epochs_done)
-    for optimizer in state.optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = group["full_rate"] * factor
-
-
-def _step(
+def _descend(
     state: TrainingState, objective: Callable[[Batch], Tensor], batch: Batch, settings: Settings
-) -> float:
+) -> Tensor:
     with autocast(batch.item.device, settings.precision):
         loss = objective(batch)
     for optimizer in state.optimizers:
@@ -201,22 +154,25 @@ def _step(
         loss.backward()
         for optimizer in state.optimizers:
             optimizer.step()
-    return float(loss.detach())
+    return loss.detach()
 
 
 def _finish_epoch(
-    state: TrainingState, score: Callable[[], float] | None, settings: Settings
+    state: TrainingState, score: Callable[[], float] | None, settings: Settings, clock: float
 ) -> None:
-    if not math.isfinite(state.loss):
+    loss = float(state.loss)
+    state.seconds = time.monotonic() - clock
+    if not math.isfinite(loss):
         raise DivergenceError(
-            f"The loss is {state.loss} in epoch {state.epoch + 1}: lower `lr` "
+            f"The loss is {loss} in epoch {state.epoch + 1}: lower `lr` "
             f"(it is {settings.lr:g}), or look for features of very different scales."
         )
     state.network.eval()
     held_out = None if score is None else float(score())
     state.epoch += 1
-    state.history.append(Epoch(state.epoch, state.loss, held_out, state.seconds))
-    state.batch, state.loss = 0, 0.0
+    state.history.append(Epoch(state.epoch, loss, held_out, state.seconds))
+    state.batch = 0
+    state.loss.zero_()
     if held_out is not None and held_out < state.best_score:
         state.best_score = held_out
         state.best_weights = copy.deepcopy(state.network.state_dict())

@@ -29,6 +29,10 @@ class Settings:
         Stop after so many epochs without a better score on the held-out part.
     precision : {"float32", "bf16", "fp16"}
     seed : int
+    fast : bool
+        Replay recorded steps on a GPU, where a step can be recorded; the result is the same but
+        for rounding. For a network whose forward pass depends on what Python counts or keeps,
+        False: a replay does not pass through Python.
     """
 
     epochs: int = 60
@@ -40,6 +44,7 @@ class Settings:
     patience: int | None = None
     precision: Precision = "float32"
     seed: int = 0
+    fast: bool = True
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "step_every"):

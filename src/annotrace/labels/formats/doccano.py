@@ -1,0 +1,54 @@
+"""doccano: the JSON or JSON lines of a text or image classification project, one file a user.
+
+A record has `id`, the `text` or `filename`, and `label`, a list of classes (`cats` in a project
+for intents). It does not say whose file it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from annotrace.errors import InputError
+from annotrace.labels.columns import find_column
+from annotrace.labels.formats.base import (
+    EXPORT_AGAIN,
+    Answer,
+    Format,
+    Questions,
+    Skipped,
+    item_name,
+    objects,
+    one_label,
+)
+from annotrace.labels.formats.documents import Document
+
+_CONTENT = ("text", "filename", "data")
+
+
+def _sniff(record: Any) -> bool:
+    return (
+        isinstance(record, dict)
+        and any(name in record for name in _CONTENT)
+        and isinstance(record.get("label", record.get("cats")), list)
+        and find_column(list(record), "annotator", "") is None
+    )
+
+
+def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+    for number, record in objects(document):
+        place = document.place(number)
+        name = item_name(item, ["id", "filename"], record, place)
+        labels = record.get("label", record.get("cats"))
+        if not isinstance(labels, list):
+            raise InputError(f"{place}: 'label' is not a list. {EXPORT_AGAIN}")
+        if any(isinstance(label, list) for label in labels):
+            raise InputError(
+                f"{place}: 'label' holds spans of text, and this library learns classes of items. "
+                "Export a classification project."
+            )
+        label = one_label(labels, name, place)
+        yield Skipped("empty") if label is None else Answer(number, name, None, label)
+
+
+DOCCANO = Format("doccano", "doccano export", _sniff, _read)

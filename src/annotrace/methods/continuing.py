@@ -1,0 +1,95 @@
+"""What an earlier fit learned, for one that goes on from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.diagnosis import pooled_confusion
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import look_up
+
+if TYPE_CHECKING:
+    from annotrace.methods.base import CrowdEstimator
+
+
+@dataclass(frozen=True)
+class Before:
+    """What an earlier fit learned.
+
+    Attributes
+    ----------
+    table : LabelTable
+    input_shape : tuple of int
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes) or None
+    fold : ndarray of shape (n_items,) or None
+        The part that each item was held out with, where a method has such.
+    """
+
+    table: LabelTable
+    input_shape: tuple[int, ...]
+    confusion: NDArray[Any] | None
+    fold: NDArray[np.int64] | None
+
+    def check(self, model: CrowdEstimator) -> None:
+        """See that the network fits what is to be learned now."""
+        if self.table.classes.tolist() != model.table_.classes.tolist():
+            raise InputError(
+                f"Expected the classes of the last fit, {self.table.classes.tolist()}, but got "
+                f"{model.table_.classes.tolist()}: fit with `warm_start=False`."
+            )
+        if self.input_shape != model.input_shape_:
+            raise InputError(
+                f"Expected items of shape {self.input_shape}, as in the last fit, but got "
+                f"{model.input_shape_}: fit with `warm_start=False`."
+            )
+
+    def matrices(self, table: LabelTable) -> NDArray[Any] | None:
+        """Give the matrices of a table's annotators by name, the pool's for those unknown."""
+        if self.confusion is None:
+            return None
+        return matrices_by_name(self.table, self.confusion, table)
+
+    def folds(self, table: LabelTable) -> NDArray[np.int64]:
+        """Give the fold of each item of a table by name, -1 for those unknown."""
+        assert self.fold is not None
+        return np.append(self.fold, -1)[look_up(table.items, self.table.items)]
+
+
+def learned_before(model: CrowdEstimator) -> Before | None:
+    """Give what a model has learned so far, if it has."""
+    if not hasattr(model, "network_"):
+        return None
+    return Before(
+        model.table_,
+        model.input_shape_,
+        getattr(model, "confusion_", None),
+        getattr(model, "fold_", None),
+    )
+
+
+def matrices_by_name(
+    known: LabelTable, confusion: NDArray[Any], table: LabelTable
+) -> NDArray[Any]:
+    """Give the matrices of a table's annotators, of which some are known.
+
+    Parameters
+    ----------
+    known : LabelTable
+        The annotators that the matrices are of.
+    confusion : ndarray of shape (n_known, n_classes, n_classes)
+    table : LabelTable
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_classes, n_classes)
+        The pool's matrix for annotators that are not known.
+    """
+    pool = pooled_confusion(confusion, known.labels_per_annotator())
+    with_pool = np.concatenate([confusion, pool[None]])
+    found: NDArray[Any] = with_pool[look_up(table.annotators, known.annotators)]
+    return found

@@ -1,0 +1,259 @@
+"""Cross-fitted EM: a method of our own.
+
+EM around a network (`gem`) fails where labels are few, because the network has memorised the very
+labels it is asked to judge. Here nothing judges an item that has learned from it. Items are in K
+folds, and K networks learn together, each from the items outside its fold. What is maximised is
+the likelihood of the labels given the features, with p and A *held out*::
+
+    sum_n log sum_i p^(-k(n))(i | x_n)^(1/T) prod_r A^(-k(n))[r, i, label]
+
+in rounds: the networks learn the current posterior of each item (with mixup), then an inner EM
+finds posterior, matrices and temperature given the held-out predictions (`HeldOutEM`). There is no
+lambda and no early stopping. Between rounds the networks go half-way back to a fresh start, so
+that they do not remember what they learned from the last posterior.
+
+Rounds find the nearest optimum, so the start matters: it is the trace-regularised model, the best
+of several restarts by held-out likelihood. Where that is poor and the labels are not, as with many
+good annotators, the rounds mend it; where the votes mislead, as with annotators who flip classes,
+it finds the way that votes do not.
+
+The classifier is the mean of the K networks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from annotrace.aggregation.held_out import HeldOutEM
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.continuing import Before
+from annotrace.methods.targets import cross_entropy
+from annotrace.methods.trace_regularized import TraceRegularized
+from annotrace.models import Ensemble, FixedConfusion, build_backbone
+from annotrace.training import (
+    Batch,
+    CrowdData,
+    Epoch,
+    Settings,
+    autocast,
+    draw_mixture,
+    join_histories,
+)
+
+STEPS_A_ROUND = 220
+STEPS_OF_THE_START = 1300
+AFRESH = 0.5
+SHARED = ("backbone", "batch_size", "lr", "weight_decay", "precision", "fast", "device", "verbose")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CrossFittedEM(CrowdEstimator):
+    """Networks on folds, and an EM that never judges an item by what learned from it.
+
+    Parameters
+    ----------
+    folds : int
+        Parts that items are held out with in turn.
+    rounds : int
+        Times that the networks learn and the inner EM answers.
+    mixup : float
+        Learn from mixtures of two items, by weights from Beta(mixup, mixup); 0 for none.
+    start : {"trace", "votes"}
+        Begin from the trace-regularised model or from the shares of votes.
+    restarts : int
+        Trainings of the trace-regularised start, of which the best is taken.
+    epochs : int, optional
+        Of a round; the first has twice as many. By default enough for 220 steps, from 2 to 10.
+    validation : float
+        Share of items held out by the start alone; the rounds hold out every item in turn.
+    **others
+        See `CrowdEstimator`.
+
+    Attributes
+    ----------
+    posterior_ : ndarray of shape (n_items, n_classes)
+        Held-out classifier and held-out matrices, with the item's labels.
+    fold_ : ndarray of shape (n_items,)
+        The part that each item was held out with.
+    label_loss_ : list of float
+        Negative log-likelihood of a label after each round, held out as above.
+    temperature_ : float
+        What logits are divided by, as the labels ask for.
+
+    Examples
+    --------
+    >>> from annotrace.data import load_digits
+    >>> from annotrace.simulate import hammer_spammers, simulate_labels
+    >>> train, test = load_digits().split(1400)
+    >>> table = simulate_labels(train.y, hammer_spammers(5, 10, 0.4, random_state=0),
+    ...                         labels_per_item=1, random_state=0)
+    >>> model = CrossFittedEM(random_state=0, start="votes").fit(train.X, table)
+    >>> bool(model.score(test.X, test.y) > 0.9)
+    True
+    """
+
+    folds: int = 5
+    rounds: int = 4
+    mixup: float = 1.0
+    start: Literal["trace", "votes"] = "trace"
+    restarts: int = 4
+
+    method: ClassVar[str] = "crossfit"
+
+    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
+        self.fold_ = self._deal_folds(settings.seed)
+        inner = HeldOutEM(self.table_, self.fold_, self.gold_)
+        history = self._begin(inner, data, settings)
+        self.label_loss_ = []
+        for number in range(self.rounds):
+            if number:
+                self._networks.shrink_towards(self._fresh_networks(data), AFRESH)
+            part = self._round_settings(settings, number)
+            history = join_histories(history, self._fit_networks(data, inner.posterior, part))
+            logits = self._held_out_logits(data)
+            if number == 0 and not self._has_matrices:
+                inner.start(torch.softmax(logits, 1))
+            inner.run(logits)
+            self.label_loss_.append(inner.label_loss)
+            history[-1] = replace(history[-1], held_out=inner.label_loss)
+        self._keep(inner)
+        return history
+
+    def _begin(self, inner: HeldOutEM, data: CrowdData, settings: Settings) -> list[Epoch]:
+        """Give the inner EM its first posterior and matrices; the votes are there already."""
+        self._has_matrices = self._go_on is not None or self.start == "trace"
+        if self._go_on is not None:
+            matrices = self._go_on.matrices(self.table_)
+            assert matrices is not None
+            inner.start_from(torch.from_numpy(matrices))
+            inner.run(self._held_out_logits(data))
+            return []
+        if self.start == "votes":
+            return []
+        first = self._first_model(data, settings)
+        inner.posterior = torch.from_numpy(first.posterior_).to(inner.posterior.dtype)
+        inner.start_from(torch.from_numpy(first.confusion_))
+        return first.history_
+
+    def _first_model(self, data: CrowdData, settings: Settings) -> TraceRegularized:
+        shared = {name: getattr(self, name) for name in SHARED}
+        epochs = epochs_for(STEPS_OF_THE_START, self.table_, settings, least=3, most=60)
+        model = TraceRegularized(
+            **shared,
+            pool=False,
+            restarts=self.restarts,
+            epochs=epochs,
+            validation=self.validation,
+            random_state=settings.seed,
+        )
+        model.input_shape_ = self.input_shape_
+        model._fit_matched(data.source, self.table_, self.gold_, self._stages)
+        return model
+
+    def _deal_folds(self, seed: int) -> NDArray[np.int64]:
+        """Deal the items out to folds, those of an earlier fit as they were."""
+        n_items = self.table_.n_items
+        if not 2 <= self.folds:
+            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
+        fold = np.empty(n_items, np.int64)
+        fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self.folds
+        if self._go_on is None:
+            return fold
+        before = self._go_on.folds(self.table_)
+        return np.where(before >= 0, before, fold)
+
+    def _round_settings(self, settings: Settings, number: int) -> Settings:
+        epochs = self.epochs or epochs_for(STEPS_A_ROUND, self.table_, settings, least=2, most=10)
+        first = number == 0 and self._go_on is None
+        return replace(
+            settings, epochs=2 * epochs if first else epochs, seed=settings.seed + 7919 * number
+        )
+
+    def _fit_networks(self, data: CrowdData, truth: Tensor, settings: Settings) -> list[Epoch]:
+        """Let each network learn the posterior of the items outside its fold."""
+        targets = truth.float().to(data.device)
+        fold = torch.from_numpy(self.fold_).to(data.device)
+        network = torch.arange(self.folds, device=data.device)[:, None]
+
+        def objective(batch: Batch) -> Tensor:
+            held_out = fold[batch.item] == network
+            rows, target = self._networks.stage(batch.inputs), targets[batch.item]
+            if self.mixup:
+                mixture = draw_mixture(self.mixup, fold[batch.item])
+                rows, target = mixture.mix(rows), mixture.mix(target)
+                held_out |= held_out[:, mixture.partner]
+            losses = cross_entropy(self._networks.each(rows), target)
+            return (losses * ~held_out).sum() / len(batch.item)
+
+        items = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
+        return self._run(self.network_, objective, data, items, settings)
+
+    @torch.no_grad()
+    def _held_out_logits(self, data: CrowdData) -> Tensor:
+        """Give what is said of each item by the network that did not learn from it."""
+        fold = torch.from_numpy(self.fold_).to(data.device)
+        parts = []
+        self.network_.eval()
+        for item in torch.arange(len(fold), device=data.device).split(PREDICT_BATCH):
+            with autocast(data.device, self.precision):  # type: ignore[arg-type]
+                each = self._networks.each(self._networks.stage(data.inputs(item)))
+            parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
+        return torch.cat(parts).double().cpu()
+
+    def _keep(self, inner: HeldOutEM) -> None:
+        self.temperature_ = inner.temperature
+        self._networks.temperature.fill_(inner.temperature)
+        self._layer.set_matrices(inner.matrices())
+        self.confusion_ = inner.matrices().double().numpy()
+        self._posterior = inner.posterior.double().numpy()
+
+    def _read_out(self, data: CrowdData) -> None:
+        self.posterior_ = self._posterior
+        unlabelled = self.table_.labels_per_item() == 0
+        if np.any(unlabelled):
+            log_p = self._logits(data).double().cpu().numpy()[unlabelled]
+            self.posterior_[unlabelled] = np.exp(log_p)
+
+    @property
+    def _networks(self) -> Ensemble:
+        assert isinstance(self.network_, Ensemble)
+        return self.network_
+
+    def _fresh_networks(self, data: CrowdData) -> Ensemble:
+        fresh = self._build_network(data).to(data.device)
+        assert isinstance(fresh, Ensemble)
+        return fresh
+
+    def _network_for(self, sample: Tensor) -> Ensemble:
+        return Ensemble(
+            [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
+        )
+
+    def _build_parts(self, device: torch.device) -> None:
+        self._layer = FixedConfusion(self.table_.n_annotators, self.table_.n_classes).to(device)
+        self._go_on: Before | None = None
+
+    def _go_on_from(self, before: Before) -> None:
+        self._go_on = before
+
+    def _parts(self) -> dict[str, nn.Module]:
+        return {"network": self.network_, "confusion": self._layer}
+
+    def _columns(self) -> FixedConfusion:
+        return self._layer
+
+
+def epochs_for(
+    steps: int, table: LabelTable, settings: Settings, *, least: int, most: int
+) -> int:
+    """Give the epochs that so many steps take, within limits: small sets need more epochs."""
+    steps_an_epoch = table.n_items / settings.batch_size
+    return int(np.clip(round(steps / steps_an_epoch), least, most))

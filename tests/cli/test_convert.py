@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from annotrace.cli.label_options import FORMATS
+from annotrace.labels import formats
+
+SAMPLES = Path(__file__).parents[1] / "labels" / "samples"
+
+
+def test_an_export_becomes_a_table(annotrace, tmp_path):
+    result = annotrace(
+        "convert", SAMPLES / "label_studio.json", "--question", "sentiment", "--out", "labels.csv"
+    )
+    assert result.exit_code == 0, result.output
+    assert "2 items, 2 annotators, 3 labels, 2 classes ('Negative', 'Positive')" in result.stdout
+    assert "Format: Label Studio JSON, question 'sentiment'" in result.stdout
+    assert "3 answers skipped (1 cancelled, 1 empty, 1 draft)" in result.stdout
+    frame = pl.read_csv(tmp_path / "labels.csv")
+    assert frame.columns == ["item", "annotator", "label", "truth"]
+    assert len(frame) == 3
+
+
+def test_several_files_are_named_after_their_annotators(annotrace, tmp_path):
+    files = [SAMPLES / "doccano" / "ann.jsonl", SAMPLES / "doccano" / "bob.jsonl"]
+    result = annotrace("convert", *files, "--out", "labels.jsonl", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    assert set(pl.read_ndjson(tmp_path / "labels.jsonl")["annotator"]) == {"ann", "bob"}
+
+
+def test_tables_are_converted_too(annotrace, tmp_path):
+    result = annotrace("convert", SAMPLES / "cleanlab.csv", "--out", "labels.csv")
+    assert "Columns: item '', 2 columns of answers" in result.stdout
+    assert (
+        (tmp_path / "labels.csv").read_text().startswith("item,annotator,label\n0,annotator_1,cat")
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["label_studio.json"], "Say which to read with question= (--question on the command"),
+        (["doccano/ann.jsonl"], "Say who it is with annotator_name= (--annotator-name)"),
+        (["peerannot.json", "--from", "prodigy"], "'_input_hash' cannot name the item"),
+        (["peerannot.json", "--label", "x"], "where label= (--label) has no column"),
+    ],
+)
+def test_what_is_missing_is_asked_for_in_one_line(annotrace, tmp_path, words, message):
+    result = annotrace("convert", SAMPLES / words[0], *words[1:], "--out", "labels.csv")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "labels.csv").exists()
+
+
+def test_nothing_is_written_over_unasked(annotrace, tmp_path):
+    (tmp_path / "labels.csv").write_text("mine")
+    result = annotrace("convert", SAMPLES / "peerannot.json", "--out", "labels.csv")
+    assert "labels.csv is already there" in result.stderr
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+
+
+def test_other_commands_take_exports_too(annotrace, tmp_path):
+    result = annotrace("aggregate", SAMPLES / "doccano", "--method", "majority", "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert "Format: doccano export\n1 answer skipped (1 empty)" in result.stdout
+    assert len(pl.read_csv(tmp_path / "run" / "truth.csv")) == 3
+
+
+def test_every_format_can_be_named():
+    assert list(FORMATS) == ["table", *(known.name for known in formats.FORMATS)]

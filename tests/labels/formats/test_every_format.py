@@ -1,0 +1,266 @@
+"""Each format read from a sample in the schema that its tool documents."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+from annotrace.labels.codes import Choices
+from annotrace.labels.columns import Named
+from annotrace.labels.formats import FORMATS
+from annotrace.labels.formats.documents import open_document
+from annotrace.labels.importing import Request, find_format, tell_skipped
+from annotrace.labels.reading import list_files, read_table
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+USER = "b1f1c0de-0000-4000-8000-00000000000"
+
+# Written by hand: the sample, the options, the format, and the table in the long form.
+EXPECTED = {
+    "label_studio.json": (
+        {"question": "sentiment"},
+        "label-studio",
+        "item,annotator,label,truth\n"
+        "101,ann@example.com,Positive,Positive\n"
+        "101,8,Negative,Positive\n"
+        "102,8,Negative,\n",
+        "3 answers skipped (1 cancelled, 1 empty, 1 draft)",
+    ),
+    "label_studio_min.json": (
+        {},
+        "label-studio-min",
+        "item,annotator,label\n101,7,Positive\n101,8,Negative\n102,8,Negative\n",
+        "1 answer skipped (1 empty)",
+    ),
+    "prodigy_choice.jsonl": (
+        {"item": "doc"},
+        "prodigy",
+        "item,annotator,label\nn-1,news-ann,TECH\nn-1,news-bob,SPORT\nn-2,news-bob,SPORT\n",
+        "3 answers skipped (1 ignored, 1 empty, 1 rejected)",
+    ),
+    "prodigy_binary.jsonl": (
+        {},
+        "prodigy",
+        "item,annotator,label\n"
+        "-487516519,news-ann,accept\n"
+        "-487516519,news-bob,reject\n"
+        "52,news-ann,reject\n",
+        "1 answer skipped (1 ignored)",
+    ),
+    "argilla.json": (
+        {},
+        "argilla",
+        f"item,annotator,label\nr-1,{USER}1,good\nr-1,{USER}2,bad\nr-2,{USER}1,bad\n",
+        "2 answers skipped (1 draft, 1 discarded)",
+    ),
+    "argilla_columns.json": (
+        {"item": "text"},
+        "argilla",
+        "item,annotator,label\n"
+        f"Fast and quiet,{USER}1,good\n"
+        f"Fast and quiet,{USER}2,bad\n"
+        f"Broke at once,{USER}1,bad\n",
+        "2 answers skipped (1 draft, 1 discarded)",
+    ),
+    "doccano": (
+        {},
+        "doccano",
+        "item,annotator,label\n"
+        "1,ann,complaint\n"
+        "1,bob,complaint\n"
+        "2,ann,praise\n"
+        "2,bob,complaint\n"
+        "3,bob,praise\n",
+        "1 answer skipped (1 empty)",
+    ),
+    "cvat": (
+        {},
+        "cvat",
+        "item,annotator,label\n"
+        "photos/1.jpg,ann,cat\n"
+        "photos/1.jpg,job_12,dog\n"
+        "photos/2.jpg,ann,dog\n"
+        "photos/2.jpg,job_12,dog\n"
+        "photos/3.jpg,ann,dog\n",
+        "1 answer skipped (1 empty)",
+    ),
+    "labelbox.ndjson": (
+        {},
+        "labelbox",
+        "item,annotator,label\n"
+        "yard-1,ann@example.com,Cat\n"
+        "yard-1,bob@example.com,Dog\n"
+        "yard-2,ann@example.com,Dog\n",
+        "2 answers skipped (1 empty, 1 skipped)",
+    ),
+    "ground_truth_request.json": (
+        {},
+        "ground-truth",
+        "item,annotator,label\n"
+        "s3://bucket/photos/1.jpg,private.eu-west-1.aaa,Cat\n"
+        "s3://bucket/photos/1.jpg,private.eu-west-1.bbb,Dog\n"
+        "s3://bucket/photos/2.jpg,private.eu-west-1.aaa,Dog\n",
+        "1 answer skipped (1 empty)",
+    ),
+    "ground_truth_workers.manifest": (
+        {},
+        "ground-truth",
+        "item,annotator,label\n"
+        "s3://bucket/photos/1.jpg,private.eu-west-1.aaa,Cat\n"
+        "s3://bucket/photos/1.jpg,private.eu-west-1.bbb,Dog\n"
+        "s3://bucket/photos/2.jpg,private.eu-west-1.aaa,Dog\n",
+        "1 answer skipped (1 empty)",
+    ),
+    "ground_truth_responses": (
+        {},
+        "ground-truth",
+        "item,annotator,label\n"
+        "0,private.eu-west-1.aaa,Cat\n"
+        "0,private.eu-west-1.bbb,Dog\n"
+        "1,private.eu-west-1.aaa,Dog\n",
+        None,
+    ),
+    "peerannot.json": (
+        {},
+        "peerannot",
+        "item,annotator,label\n0,0,2\n0,1,2\n0,3,1\n1,1,1\n1,3,1\n2,0,0\n",
+        None,
+    ),
+    "crowd_kit.csv": (
+        {},
+        None,
+        "item,annotator,label\nt1,w1,cat\nt1,w2,dog\nt2,w1,dog\n",
+        None,
+    ),
+    "cleanlab.csv": (
+        {},
+        None,
+        "item,annotator,label\n0,annotator_1,cat\n1,annotator_1,dog\n1,annotator_2,cat\n",
+        None,
+    ),
+}
+
+
+def as_long(table, path):
+    table.write(path)
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("sample", EXPECTED)
+def test_a_sample_becomes_the_table_written_by_hand(sample, tmp_path):
+    options, _, expected, _ = EXPECTED[sample]
+    table = LabelTable.read(SAMPLES / sample, **options)
+    assert as_long(table, tmp_path / "labels.csv") == expected
+    again = LabelTable.read(tmp_path / "labels.csv")
+    assert as_long(again, tmp_path / "again.csv") == expected
+
+
+@pytest.mark.parametrize("sample", EXPECTED)
+def test_no_sample_is_taken_for_another_format(sample):
+    for file in list_files(SAMPLES / sample):
+        document = open_document(file)
+        head = [] if document is None else document.head
+        said = [known.name for known in FORMATS if any(map(known.sniff, head))]
+        assert said == [name for name in [EXPECTED[sample][1]] if name]
+
+
+@pytest.mark.parametrize("sample", [name for name in EXPECTED if EXPECTED[name][1]])
+def test_what_is_left_out_is_counted(sample):
+    options, name, _, told = EXPECTED[sample]
+    request = Request(name, options.get("question"))
+    used = read_table(SAMPLES / sample, Named(options.get("item")), Choices(), request)[1]
+    assert (tell_skipped(used.skipped) if used.skipped else None) == told
+
+
+def test_the_truth_of_label_studio_is_no_label():
+    table = LabelTable.read(SAMPLES / "label_studio.json", question="sentiment")
+    assert table.classes[table.truth[0]] == "Positive"
+    assert table.truth[1] == -1
+    assert "9" not in table.annotators
+
+
+def test_items_by_another_field():
+    table = LabelTable.read(SAMPLES / "label_studio.json", question="sentiment", item="slug")
+    assert table.items.tolist() == ["review/1", "review/2"]
+    table = LabelTable.read(SAMPLES / "labelbox.ndjson", item="external_id")
+    assert table.items.tolist() == ["yard-1.jpg", "yard-2.jpg"]
+    table = LabelTable.read(SAMPLES / "argilla.json", item="text")
+    assert table.items.tolist() == ["Fast and quiet", "Broke at once"]
+
+
+def test_argilla_by_id_and_as_parquet(tmp_path):
+    expected = LabelTable.read(SAMPLES / "argilla.json")
+    records = json.loads((SAMPLES / "argilla.json").read_text())
+    (tmp_path / "by_id.json").write_text(json.dumps({record["id"]: record for record in records}))
+    assert LabelTable.read(tmp_path / "by_id.json") == expected
+    columns = json.loads((SAMPLES / "argilla_columns.json").read_text())
+    pl.DataFrame(columns).write_parquet(tmp_path / "data.parquet")
+    assert LabelTable.read(tmp_path / "data.parquet") == expected
+    for make in (dict, pd.DataFrame, pl.DataFrame):
+        assert LabelTable.from_long(make(columns), label="mood") == expected
+
+
+def test_one_doccano_file_needs_a_name():
+    path = SAMPLES / "doccano" / "ann.jsonl"
+    with pytest.raises(InputError, match=r"ann\.jsonl, line 1: nobody is named .*annotator_name="):
+        LabelTable.read(path)
+    assert LabelTable.read(path, annotator_name="Ann B").annotators.tolist() == ["Ann B"]
+
+
+def test_files_are_named_without_their_endings(tmp_path):
+    record = '{"id": 1, "text": "a", "label": ["x"]}\n{"id": 2, "text": "b", "label": ["y"]}\n'
+    for name in ("ann.b@example.com.jsonl", "cy.jsonl"):
+        (tmp_path / name).write_text(record)
+    assert LabelTable.read(tmp_path).annotators.tolist() == ["ann.b@example.com", "cy"]
+
+
+def test_ratings_of_label_studio_are_classes(tmp_path):
+    common = {"id": 1, "annotator": 3, "annotation_id": 1, "lead_time": 1}
+    records = [{**common, "id": k, "stars": [{"rating": stars}]} for k, stars in enumerate([4, 5])]
+    (tmp_path / "a.json").write_text(json.dumps(records))
+    assert LabelTable.read(tmp_path / "a.json", question="stars").classes.tolist() == ["4", "5"]
+
+
+def test_a_format_named_by_the_caller_wins():
+    with pytest.raises(InputError, match=r"line 1: field 'data' is not an object"):
+        LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="label-studio")
+    with pytest.raises(InputError, match="found no annotator"):
+        LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="table")
+    with pytest.raises(InputError, match="no format 'excel'; there are argilla, cvat, doccano"):
+        LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="excel")
+
+
+def test_files_of_two_formats_are_not_mixed():
+    with pytest.raises(InputError, match=r"prodigy_binary.jsonl is Prodigy JSON lines and .*ann"):
+        LabelTable.read([SAMPLES / "doccano" / "ann.jsonl", SAMPLES / "prodigy_binary.jsonl"])
+
+
+@pytest.mark.parametrize(
+    ("sample", "options", "message"),
+    [
+        ("label_studio.json", {}, "record 1: there are several questions ('sentiment', 'style')"),
+        ("label_studio.json", {"question": "tone"}, "no question 'tone'; it has 'sentiment', 'st"),
+        ("label_studio.json", {"question": "style"}, "'101' has several labels in one answer ('cl"),
+        ("prodigy_choice.jsonl", {"item": "uid"}, "line 1: 'uid' cannot name the item"),
+        ("peerannot.json", {"question": "tone"}, "no question 'tone'; leave out question="),
+        ("peerannot.json", {"item": "name"}, "Leave out item="),
+        ("doccano", {"label": "label"}, "is doccano export, where label= (--label) has no column"),
+        ("ground_truth_consolidated.manifest", {}, "line 1: a consolidated manifest has one label"),
+    ],
+)
+def test_what_a_format_cannot_say_is_asked_for(sample, options, message):
+    with pytest.raises(InputError) as caught:
+        LabelTable.read(SAMPLES / sample, **options)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_detection_order_is_told_and_every_name_is_once():
+    names = [known.name for known in FORMATS]
+    assert len(set(names)) == len(names)
+    assert names[-1] == "peerannot"
+    assert find_format([], [], "table") is None

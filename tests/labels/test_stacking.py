@@ -1,0 +1,48 @@
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(**contents):
+        for name, content in contents.items():
+            (tmp_path / f"{name}.csv").write_text(content)
+        return tmp_path
+
+    return write
+
+
+def test_tables_in_a_folder_are_read_as_one(write):
+    folder = write(a="item,worker,label\na,kim,x\n", b="worker,item,label\nlee,a,y\nlee,b,y\n")
+    table = LabelTable.read(folder)
+    assert table.to_frame().rows() == [("a", "kim", "x"), ("a", "lee", "y"), ("b", "lee", "y")]
+    assert LabelTable.read([folder / "a.csv", folder / "b.csv"]) == table
+
+
+def test_a_bad_cell_is_named_by_its_own_file(write):
+    folder = write(a="item,worker,label\na,kim,x\n", b="item,worker,label\na,lee,y\n,lee,y\n")
+    with pytest.raises(InputError, match=r"b\.csv, row 3, column 'item' is empty"):
+        LabelTable.read(folder)
+
+
+def test_other_columns_are_refused(write):
+    folder = write(a="item,worker,label\na,kim,x\n", b="item,worker,said\na,lee,y\n")
+    with pytest.raises(
+        InputError, match=r"b\.csv and .*a\.csv have different columns \('label', 's"
+    ):
+        LabelTable.read(folder)
+
+
+def test_hidden_files_and_others_in_a_folder_are_passed_by(write):
+    folder = write(a="item,worker,label\na,kim,x\nb,kim,y\n")
+    (folder / ".b.csv").write_text("no table")
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    (folder / "metadata.json").write_text('{"n_classes": 2}')
+    assert LabelTable.read(folder).n_labels == 2
+
+
+def test_nothing_to_read(tmp_path):
+    with pytest.raises(InputError, match="at least one file"):
+        LabelTable.read([])

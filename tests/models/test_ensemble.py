@@ -1,0 +1,56 @@
+import torch
+from torch import nn
+
+from annotrace.models import Ensemble, build_backbone, mlp
+
+
+def networks(n=3, backbone="mlp", sample=None):
+    torch.manual_seed(0)
+    sample = torch.randn(20, 4) if sample is None else sample
+    return [build_backbone(backbone, sample, 5) for _ in range(n)], sample
+
+
+def test_perceptrons_in_a_stack_say_what_they_say_alone():
+    alone, rows = networks()
+    together = Ensemble(alone)
+    expected = torch.stack([network(rows) for network in alone])
+    torch.testing.assert_close(together.each(together.stage(rows)), expected)
+    assert len(list(together.parameters())) == len(list(alone[0].parameters()))
+
+
+def test_other_networks_stand_side_by_side():
+    images = torch.randint(0, 255, (6, 12, 12), dtype=torch.uint8)
+    alone, _ = networks(backbone="cnn", sample=images)
+    together = Ensemble(alone).eval()
+    expected = torch.stack([network.eval()(images) for network in alone])
+    torch.testing.assert_close(together.each(together.stage(images)), expected)
+
+
+def test_a_perceptron_without_bias_is_not_stacked():
+    rows = torch.randn(6, 4)
+    alone, _ = networks(backbone=nn.Sequential(nn.Linear(4, 5, bias=False)), sample=rows)
+    together = Ensemble(alone)
+    torch.testing.assert_close(together.each(together.stage(rows))[1], alone[1](rows))
+
+
+def test_it_gives_the_mean_of_the_probabilities():
+    alone, rows = networks()
+    together = Ensemble(alone)
+    expected = torch.stack([network(rows).softmax(1) for network in alone]).mean(0)
+    torch.testing.assert_close(together(rows).exp(), expected)
+
+
+def test_a_high_temperature_makes_it_unsure():
+    together = Ensemble(networks()[0])
+    together.temperature.fill_(1e6)
+    uniform = torch.full((20, 5), 0.2)
+    torch.testing.assert_close(together(networks()[1]).exp(), uniform, atol=1e-4, rtol=0)
+
+
+def test_shrinking_keeps_part_of_the_weights():
+    torch.manual_seed(1)
+    own, fresh = (Ensemble([nn.Sequential(nn.Flatten(), mlp(4, 5))] * 2) for _ in range(2))
+    before = [weight.detach().clone() for weight in own.parameters()]
+    own.shrink_towards(fresh, 0.25)
+    for now, then, other in zip(own.parameters(), before, fresh.parameters(), strict=True):
+        torch.testing.assert_close(now, 0.75 * then + 0.25 * other)

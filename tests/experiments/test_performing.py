@@ -30,13 +30,13 @@ def data():
 
 
 def test_a_result_has_what_the_design_names(data):
-    result = perform(one_run("trace", epochs=20), data, CPU)
+    result = perform(one_run("trace", epochs=20, restarts=1, pool=False), data, CPU)
     assert {*NAMED, "label_nll", "seconds", "settings", "versions", "selection"} <= set(result)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["accuracy"] > 0.9
     assert result["cm_error"] < 0.05
     assert result["annotator_accuracy"] == pytest.approx(0.64, abs=0.03)
-    assert result["settings"] == {"epochs": 20}
+    assert result["settings"] == {"epochs": 20, "restarts": 1, "pool": False}
     assert result["selection"] == "likelihood"
 
 
@@ -82,7 +82,8 @@ def test_the_likelihood_of_new_labels_goes_through_the_matrices_where_there_are_
 
 def test_every_method_runs_on_digits(data):
     small = tuple(part.take(np.arange(150)) for part in data)
-    options = Options(seeds=1, densities=(1,), set=(("epochs", 1), ("steps", 1)))
+    short = {"epochs": 1, "steps": 1, "rounds": 1, "restarts": 1, "pool": False}
+    options = Options(seeds=1, densities=(1,), set=tuple(short.items()))
     for run in make_plan(find_experiment("digits"), options):
         result = perform(run, small, CPU)
         assert 0 <= result["accuracy"] <= 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.experiments.naming import COLOURS, NAMES, density_name
+from annotrace.experiments.naming import density_name, look
 from annotrace.experiments.runs import Result
 from annotrace.labels.writing import replacing
 
@@ -138,7 +138,7 @@ def draw_skills(
     with figure(path, 3.6, 3.4, written) as drawn:
         axes = drawn.subplots()
         axes.plot([0, 1], [0, 1], color="#bbbbbb", linestyle="--")
-        axes.scatter(true, estimated, color=COLOURS["trace"])
+        axes.scatter(true, estimated, color=look("trace").colour)
         for name, x, y in zip(names, true, estimated, strict=True):
             axes.annotate(name, (x, y), (5, -8), textcoords="offset points", fontsize=7)
         least = min(true.min(), estimated.min()) - 0.05
@@ -175,7 +175,7 @@ def draw_methods(results: Sequence[Result], methods: Sequence[str], path: Path) 
             for place, name in enumerate(reversed(shown)):
                 own = [r for r in results if (r["method"], r["density"]) == (name, density)]
                 accuracy = [100 * r["accuracy"] for r in own]
-                axes.scatter(accuracy, [place] * len(own), color=COLOURS[name], s=18)
-            axes.set_yticks(range(len(shown)), [NAMES[name] for name in reversed(shown)])
+                axes.scatter(accuracy, [place] * len(own), color=look(name).colour, s=18)
+            axes.set_yticks(range(len(shown)), [look(name).name for name in reversed(shown)])
             axes.set(title=density_name(density), xlabel="accuracy, %")
     return written

@@ -36,7 +36,8 @@ def plan(options: Options) -> list[Run]:
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
     """Draw the true mean matrix and each estimate, a row for each skill; and the table."""
-    from annotrace.experiments import drawing, naming, tables
+    from annotrace.experiments import drawing, tables
+    from annotrace.experiments.naming import look
 
     skills = sorted({result["skill"] for result in results}, reverse=True)
     rows = []
@@ -47,7 +48,7 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
         holds = "dominant" if at_skill[0]["dominant"] else "not dominant"
         row = [(f"truth, p = {skill:g} ({holds})", truth)]
         row += [
-            (naming.NAMES[result["method"]], np.array(result["mean_confusion"]))
+            (look(result["method"]).name, np.array(result["mean_confusion"]))
             for result in at_skill
             if result["seed"] == seed
         ]

@@ -14,7 +14,7 @@ from annotrace.experiments import mnist_sweep
 from annotrace.experiments.crowds import FLIPPERS, GROUP, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import Experiment, Recipe, Result, Run, chosen_methods
+from annotrace.experiments.runs import AS_PUBLISHED, Experiment, Recipe, Result, Run, chosen_methods
 
 METHODS = ("trace", "gem", "mbem")
 SKILL = 0.35
@@ -33,7 +33,8 @@ RECIPES = {
             "batch_size": 250,
             "validation": 0.0,
             "confusion_lr": 10.0,
-        }
+        },
+        by_method={"trace": AS_PUBLISHED},
     ),
 }
 EM_STEPS = (93, 20, 10, 2)
@@ -71,10 +72,11 @@ def _varied(method: str, options: Options) -> list[dict[str, Any]]:
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
     """Draw a panel of curves for each method, and a table of where they end."""
-    from annotrace.experiments import drawing, naming, tables
+    from annotrace.experiments import drawing, tables
+    from annotrace.experiments.naming import look
 
     panels = {
-        naming.NAMES[method]: {
+        look(method).name: {
             _label(result): result["curve"] for result in results if result["method"] == method
         }
         for method in METHODS
@@ -82,7 +84,7 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     written = drawing.draw_panels_of_curves(panels, folder / "figure-5")
     rows = [
         [
-            naming.NAMES[result["method"]],
+            look(result["method"]).name,
             _label(result),
             f"{result['curve'][-1][0]:,}",
             f"{100 * result['curve'][-1][1]:.2f}",

@@ -9,7 +9,14 @@ from annotrace.data import load_mnist
 from annotrace.errors import InputError
 from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, qualifying_seeds
 from annotrace.experiments.options import Options
-from annotrace.experiments.runs import Recipe, Run, Split, chosen_densities, chosen_methods
+from annotrace.experiments.runs import (
+    AS_PUBLISHED,
+    Recipe,
+    Run,
+    Split,
+    chosen_densities,
+    chosen_methods,
+)
 
 CROWDS = (FLIPPERS, SPAMMERS)
 DENSITIES = (GROUP, 1)
@@ -36,7 +43,7 @@ RECIPES = {
             "schedule": "cosine",
             "confusion_lr": 10.0,
         },
-        by_method={"gem": {"steps": 4}, "mbem": {"steps": 2}},
+        by_method={"trace": AS_PUBLISHED, "gem": {"steps": 4}, "mbem": {"steps": 2}},
     ),
 }
 

@@ -26,6 +26,9 @@ Split: TypeAlias = tuple[LabelledSet, LabelledSet]
 VARIANTS = {"no-trace": ("trace", {"lam": 0.0})}
 """Rows of the paper's tables that are another method with a setting."""
 
+AS_PUBLISHED = {"pool": False, "mixup": 0.0, "restarts": 1}
+"""The trace as the paper has it, trained once like every other method."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -115,7 +118,7 @@ class Recipe:
     common : mapping
         Settings of every method that has them.
     by_method : mapping
-        Further settings of one method.
+        Further settings of one method, and of its variants.
     by_density : mapping
         Further settings for so many labels an item.
     """
@@ -127,12 +130,13 @@ class Recipe:
     def settings(self, method: str, density: int, options: Options) -> dict[str, Any]:
         """Give the settings of a run, those asked for last."""
         estimator, variant = find_method(method)
+        own = {**self.by_method.get(estimator.method, {}), **self.by_method.get(method, {})}
         general = {**self.common, **self.by_density.get(density, {})}
         asked: dict[str, Any] = dict(options.set)
         if options.select is not None:
             asked["select"] = options.select
         known = {each.name for each in fields(estimator)}
-        chosen = {**general, **self.by_method.get(method, {}), **asked, **variant}
+        chosen = {**general, **own, **asked, **variant}
         if method == "vanilla" and options.vanilla_decay is not None:
             chosen["weight_decay"] = options.vanilla_decay
         return {name: value for name, value in chosen.items() if name in known}

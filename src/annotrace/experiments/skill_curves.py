@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from annotrace.experiments.drawing import figure
-from annotrace.experiments.naming import COLOURS, MARKERS, NAMES, density_name
+from annotrace.experiments.naming import density_name, look
 from annotrace.experiments.runs import Result
 
 if TYPE_CHECKING:
@@ -91,22 +91,22 @@ def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> No
     """Draw the mean over draws against skill, and a dot a draw."""
     skills = sorted({r["skill"] for r in results})
     values = [[100 * r[measure] for r in results if r["skill"] == skill] for skill in skills]
-    dashed = {"oracle": "--", "annotators": ":"}.get(name, "-")
+    shown = look(name)
     axes.plot(
         skills,
         [np.mean(each) for each in values],
-        label=NAMES[name],
-        color=COLOURS[name],
-        marker=MARKERS[name],
+        label=shown.name,
+        color=shown.colour,
+        marker=shown.marker,
         markersize=4,
-        linestyle=dashed,
+        linestyle=shown.line,
         linewidth=2.2 if name == "trace" else 1.3,
         zorder=3 if name == "trace" else 2,
     )
-    if dashed == "-":
+    if shown.marker:
         across = [r["skill"] for r in results]
         draws = [100 * r[measure] for r in results]
-        axes.plot(across, draws, ".", color=COLOURS[name], markersize=4, alpha=0.5)
+        axes.plot(across, draws, ".", color=shown.colour, markersize=4, alpha=0.5)
 
 
 def _shade(axes: Axes, results: Sequence[Result]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from annotrace.experiments.naming import NAMES, density_name
+from annotrace.experiments.naming import density_name, look
 from annotrace.experiments.published import Published
 from annotrace.experiments.runs import Result
 from annotrace.labels.writing import replacing
@@ -62,7 +62,7 @@ def skill_tables(title: str, results: Sequence[Result], methods: Sequence[str]) 
 
 def _skill_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     shown = [name for name in methods if any(r["method"] == name for r in results)]
-    headers = ["p", "dominant", "annotators", *(NAMES[name] for name in shown)]
+    headers = ["p", "dominant", "annotators", *(look(name).name for name in shown)]
     rows = []
     for skill in sorted({r["skill"] for r in results}):
         at_skill = [r for r in results if r["skill"] == skill]
@@ -105,7 +105,7 @@ def beside_published(
     for method in methods:
         own = [r for r in results if (r["method"], r["density"]) == (method, density)]
         if own or method in published:
-            rows.append([NAMES[method], *_pair(own, published.get(method), classes)])
+            rows.append([look(method).name, *_pair(own, published.get(method), classes)])
     return markdown(headers, rows)
 
 
@@ -137,7 +137,7 @@ def by_method(results: Sequence[Result], methods: Sequence[str], density: int) -
     for method in methods:
         own = [r for r in results if (r["method"], r["density"]) == (method, density)]
         if own:
-            rows.append([NAMES[method], *_own_cells(own)])
+            rows.append([look(method).name, *_own_cells(own)])
     return markdown(headers, rows)
 
 

@@ -32,7 +32,7 @@ RECIPES = {
             "epochs": 93,
             "batch_size": 250,
             "validation": 0.0,
-            "confusion_lr": 10.0,
+            "confusion_lr": 5.0,
         },
         by_method={"trace": AS_PUBLISHED},
     ),

@@ -34,16 +34,19 @@ RECIPES = {
             "vanilla": {"weight_decay": 1e-4},
         },
     ),
+    # The network of four convolutions is slow to start: matrices that learn 10 times as fast, or
+    # few large batches, settle before it tells classes apart, and lose one (p = .35, one label:
+    # .89 after 8 epochs of 250 at 3e-3 and 10 x; .98 after 4 of 100 at 2e-3 and 5 x).
     "fast": Recipe(
         {
             "backbone": "cnn",
-            "batch_size": 250,
-            "epochs": 8,
-            "lr": 3e-3,
+            "batch_size": 100,
+            "epochs": 6,
+            "lr": 2e-3,
             "schedule": "cosine",
-            "confusion_lr": 10.0,
+            "confusion_lr": 5.0,
         },
-        by_method={"trace": AS_PUBLISHED, "gem": {"steps": 4}, "mbem": {"steps": 2}},
+        by_method={"trace": AS_PUBLISHED, "gem": {"steps": 3}, "mbem": {"steps": 2}},
     ),
 }
 

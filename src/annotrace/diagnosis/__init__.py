@@ -6,6 +6,7 @@ from annotrace.diagnosis.agreement import (
     krippendorff_alpha,
     pairwise_kappa,
 )
+from annotrace.diagnosis.confidence import calibrated_confidence
 from annotrace.diagnosis.metrics import (
     confusion_error,
     dominance_margins,
@@ -17,6 +18,7 @@ from annotrace.diagnosis.metrics import (
 )
 
 __all__ = [
+    "calibrated_confidence",
     "cohen_kappa",
     "confusion_error",
     "dominance_margins",

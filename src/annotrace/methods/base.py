@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.data import ItemSource
-from annotrace.diagnosis import skills
+from annotrace.diagnosis import calibrated_confidence, skills
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
@@ -217,6 +217,37 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         best = self.predict_proba(X).argmax(axis=1)
         chosen: NDArray[Any] = self.classes_[best]
         return chosen
+
+    def posterior(self, X: Any, y: Any, items: Items = None) -> NDArray[Any]:
+        """Give the probability of each class of new items, classifier and labels combined.
+
+        Parameters
+        ----------
+        X, y, items
+            As in `fit`. Annotators are matched by name; one whom the model does not know is
+            taken for the pool.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        from annotrace.methods.combining import combine
+
+        check_is_fitted(self)
+        return combine(self, X, y, items)
+
+    @property
+    def confidence_(self) -> NDArray[Any]:
+        """How sure to be of the likeliest class of each item, shape (n_items,).
+
+        Lower than `posterior_` has it, which takes mistakes for independent; see
+        `annotrace.diagnosis.confidence`.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "confusion_"):
+            return self.posterior_.max(axis=1)
+        confident = calibrated_confidence(self.table_, self.posterior_, self.confusion_)
+        return np.where(self.gold_ >= 0, 1.0, confident)
 
     @property
     def annotators_(self) -> Any:

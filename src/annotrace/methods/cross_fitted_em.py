@@ -149,6 +149,7 @@ class CrossFittedEM(CrowdEstimator):
         model = TraceRegularized(
             **shared,
             pool=False,
+            mixup=0.0,
             restarts=self.restarts,
             epochs=epochs,
             validation=self.validation,
@@ -161,8 +162,6 @@ class CrossFittedEM(CrowdEstimator):
     def _deal_folds(self, seed: int) -> NDArray[np.int64]:
         """Deal the items out to folds, those of an earlier fit as they were."""
         n_items = self.table_.n_items
-        if not 2 <= self.folds:
-            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
         fold = np.empty(n_items, np.int64)
         fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self.folds
         if self._go_on is None:
@@ -233,6 +232,8 @@ class CrossFittedEM(CrowdEstimator):
         return fresh
 
     def _network_for(self, sample: Tensor) -> Ensemble:
+        if self.folds < 2:
+            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
         )

@@ -1,4 +1,4 @@
-"""What can be trusted: metrics and agreement, pure functions of tables and matrices."""
+"""What can be trusted: pure functions of tables, matrices and posteriors."""
 
 from annotrace.diagnosis.agreement import (
     cohen_kappa,
@@ -13,10 +13,13 @@ from annotrace.diagnosis.metrics import (
     is_diagonally_dominant,
     skills,
 )
+from annotrace.diagnosis.verdict import Diagnosis, diagnose
 
 __all__ = [
+    "Diagnosis",
     "cohen_kappa",
     "confusion_error",
+    "diagnose",
     "dominance_margins",
     "dominant_draws",
     "fleiss_kappa",

@@ -1,4 +1,4 @@
-"""Does the diagnosis tell crowds that can be learned from those that cannot?
+"""Can the diagnosis tell crowds that show the truth from those that do not.
 
 usage: python benchmarks/diagnosis.py [--method trace] [--seed 0] [--out results/diagnosis.jsonl]
 
@@ -34,6 +34,8 @@ SKILLS = (0.45, 0.85)
 
 
 class Crowd(NamedTuple):
+    """Features, labels and the true matrices."""
+
     X: np.ndarray
     table: at.LabelTable
     confusion: np.ndarray
@@ -113,19 +115,22 @@ def disconnected(rng: Rng) -> Crowd:
     confusion = dominant(rng)
     n_annotators, n_classes, _ = confusion.shape
     whole = label(confusion, rng)
-    first_class, first = n_classes // 2, n_annotators // 2
     truth = whole.table.truth
     assert truth is not None
+    first = truth < n_classes // 2
+    groups = np.arange(n_annotators) < n_annotators // 2
     item, annotator, said = [], [], []
-    for classes, who in ((truth < first_class, slice(first)), (truth >= first_class, slice(first, None))):
-        own = np.flatnonzero(classes)
+    for own, who in ((np.flatnonzero(first), groups), (np.flatnonzero(~first), ~groups)):
         part = simulate_labels(truth[own], confusion[who], labels_per_item=3, random_state=rng)
         item.append(own[part.item])
-        annotator.append(part.annotator + (who.start or 0))
+        annotator.append(np.flatnonzero(who)[part.annotator])
         said.append(part.label)
     table = at.LabelTable.from_codes(
         *(np.concatenate(codes) for codes in (item, annotator, said)),
-        n_items=len(truth), n_annotators=n_annotators, n_classes=n_classes, truth=truth,
+        n_items=len(truth),
+        n_annotators=n_annotators,
+        n_classes=n_classes,
+        truth=truth,
     )
     return Crowd(whole.X, table, confusion)
 

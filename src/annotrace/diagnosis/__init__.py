@@ -6,19 +6,28 @@ from annotrace.diagnosis.agreement import (
     krippendorff_alpha,
     pairwise_kappa,
 )
+from annotrace.diagnosis.calibration import calibration_error, reliability_curve
 from annotrace.diagnosis.metrics import (
+    balanced_accuracy,
     confusion_error,
     dominance_margins,
     dominant_draws,
     is_diagonally_dominant,
+    per_class,
     skills,
 )
+from annotrace.diagnosis.suspects import rank_suspects
+from annotrace.diagnosis.uncertainty import CrowdPosterior, crowd_posterior
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 
 __all__ = [
+    "CrowdPosterior",
     "Diagnosis",
+    "balanced_accuracy",
+    "calibration_error",
     "cohen_kappa",
     "confusion_error",
+    "crowd_posterior",
     "diagnose",
     "dominance_margins",
     "dominant_draws",
@@ -26,5 +35,8 @@ __all__ = [
     "is_diagonally_dominant",
     "krippendorff_alpha",
     "pairwise_kappa",
+    "per_class",
+    "rank_suspects",
+    "reliability_curve",
     "skills",
 ]

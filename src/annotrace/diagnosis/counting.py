@@ -67,7 +67,8 @@ def label_scores(reports: csr_matrix, confusion: NDArray[Any]) -> NDArray[np.flo
 
 def log_columns(confusion: NDArray[Any]) -> NDArray[np.float64]:
     """Give log probabilities as [annotator, reported, true], none below log 1e-12."""
-    return np.log(np.maximum(confusion, 1e-12).transpose(0, 2, 1))
+    columns: NDArray[np.float64] = np.log(np.maximum(confusion, 1e-12).transpose(0, 2, 1))
+    return columns
 
 
 def without_labels(

@@ -33,7 +33,14 @@ _BUMPS = np.exp(-0.5 * np.square((TILTS - _CENTRES[:, None]) / 0.5))
 _BUMPS /= _BUMPS.sum(axis=1, keepdims=True)
 # Above 100 a row says no more of its neighbours than the grid of tilts can tell.
 _STRENGTHS = np.geomspace(1.0, 100.0, 12)
-_EM_STEPS = 100
+# What is thought of skills before labels: of people who have never been wrong yet, it alone says
+# that they may be, and without it their skills would be known to be 1.
+_BROAD = np.exp(-0.5 * np.square(_CENTRES / 1.5))
+_BROAD /= _BROAD.sum()
+_BROAD_WORTH = 2.0
+# Right and wrong labels that each row is thought to have had: nobody is sure never to slip.
+_SLIPS = 0.25
+_EM_STEPS = 50
 _SAMPLE = 2000
 
 
@@ -77,8 +84,7 @@ def estimate_crowd_prior(counts: NDArray[Any], seed: int = 0) -> CrowdPrior:
     if len(labelled) > _SAMPLE:
         labelled = np.random.default_rng(seed).choice(labelled, _SAMPLE, replace=False)
     counts = counts[labelled]
-    right = _tilted(pooled)
-    strength, weights = _fit_tilts(*split_counts(counts), right)
+    right, strength, weights = _fit_tilts(*split_counts(counts), _tilted(pooled))
     errors = _pooled_errors(pooled)
     return CrowdPrior(right, weights, strength, errors, _fit_error_strength(counts, errors))
 
@@ -124,25 +130,34 @@ def _pooled_errors(pooled: NDArray[Any]) -> NDArray[np.float64]:
 
 def _fit_tilts(
     right: NDArray[Any], wrong: NDArray[Any], tilted: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Find the strength and the spread of tilts under which counts are most probable."""
+) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+    """Find the strength and the spread of tilts under which counts are most probable.
+
+    Returns
+    -------
+    right : ndarray of shape (n_tilts, n_classes)
+        Probability of a right label at each tilt, kept off 0 and 1 by the slips.
+    strength : float
+    weights : ndarray of shape (n_tilts,)
+    """
     fits = []
     for strength in _STRENGTHS:
-        weights, evidence = _fit_weights(_tilt_likelihood(right, wrong, tilted, strength))
-        fits.append((evidence, float(strength), weights))
-    _, strength, weights = max(fits, key=lambda fit: fit[0])
-    return strength, weights
+        total = float(strength) + 2 * _SLIPS
+        with_slips = (strength * tilted + _SLIPS) / total
+        weights, evidence = _fit_weights(_tilt_likelihood(right, wrong, with_slips, total))
+        fits.append((evidence, with_slips, total, weights))
+    return max(fits, key=lambda fit: fit[0])[1:]
 
 
 def _fit_weights(log_likelihood: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
-    """Fit a mixture of bumps by EM, with one annotator's worth of a flat prior."""
+    """Fit a mixture of bumps by EM, from a broad one that is worth two annotators."""
     likelihood, highest = _exponentiated(log_likelihood)
     of_bumps = likelihood @ _BUMPS.T
-    mix = np.full(len(_BUMPS), 1 / len(_BUMPS))
+    mix = _BROAD
     for _ in range(_EM_STEPS):
         share = of_bumps * mix
         share /= share.sum(axis=1, keepdims=True)
-        mix = (share.sum(axis=0) + 1 / len(mix)) / (len(share) + 1)
+        mix = (share.sum(axis=0) + _BROAD_WORTH * _BROAD) / (len(share) + _BROAD_WORTH)
     return mix @ _BUMPS, float((np.log(of_bumps @ mix) + highest).sum())
 
 
@@ -163,8 +178,10 @@ def _tilt_likelihood(
         total += _rising(right[:, k], strength * share)
         total += _rising(wrong[:, k], strength * (1 - share))
     # The rising power of the strength itself is the same at every tilt but for its value.
-    total -= _rising((right + wrong).ravel(), np.array([strength])).reshape(right.shape).sum(
-        axis=1, keepdims=True
+    total -= (
+        _rising((right + wrong).ravel(), np.array([strength]))
+        .reshape(right.shape)
+        .sum(axis=1, keepdims=True)
     )
     return total
 

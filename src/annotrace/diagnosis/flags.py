@@ -44,8 +44,8 @@ def flag_annotators(
         flags[who].append("spammer: answers do not depend on the item")
     for who in np.flatnonzero(adversarial):
         flags[who].append("adversarial: right less often than by chance")
-    for who, said in _mix_ups(crowd, ~spammer, classes).items():
-        flags[who].append(said)
+    for mixer, said in _mix_ups(crowd, ~spammer, classes).items():
+        flags[mixer].append(said)
     for who in np.flatnonzero(few):
         flags[who].append("few labels" if n_labels[who] else "no labels")
     return tuple(tuple(own) for own in flags)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.sparse import block_array, csr_matrix
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from annotrace.diagnosis.counting import (
@@ -61,7 +61,7 @@ def margins(mean_draws: NDArray[Any]) -> Estimate:
     """
     drawn = np.stack([dominance_margins(mean) for mean in mean_draws])
     value, bar = drawn.mean(axis=0), TWO_SIDED_90 * drawn.std(axis=0)
-    return Estimate(value, value - bar, value + bar)
+    return Estimate(value, np.maximum(value - bar, -1), np.minimum(value + bar, 1))
 
 
 def label_information(
@@ -79,6 +79,8 @@ def label_information(
         What is known of each item without its labels.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
     """
+    if table.n_labels == 0:
+        return Estimate(0.0, 0.0, 0.0)
     reports = report_matrix(table)
     scores = log_prior + label_scores(reports, confusion)
     counts = expected_counts(reports, normalised(scores))
@@ -115,13 +117,16 @@ def _gains(
 
 
 def groups_of_annotators(table: LabelTable) -> NDArray[np.int64]:
-    """Number the groups of annotators that no item connects, shape (n_annotators,).
+    """Give the group of each annotator, where no item connects one group with another.
 
-    Group 0 has the most labels, and so on; annotators without labels are in no group, -1.
+    Returns
+    -------
+    ndarray of shape (n_annotators,)
+        Group 0 has the most labels, and so on; annotators without labels are in no group, -1.
     """
-    labelled = (np.ones(table.n_labels), table.annotator, table.offsets)
-    who = csr_matrix(labelled, shape=(table.n_items, table.n_annotators))
-    graph = block_array([[None, who], [who.T, None]], format="csr")
+    size = table.n_items + table.n_annotators
+    ends = (table.item, table.n_items + table.annotator)
+    graph = csr_matrix((np.ones(table.n_labels), ends), shape=(size, size))
     _, component = connected_components(graph, directed=False)
     own = component[table.n_items :]
     n_labels = np.bincount(own, table.labels_per_annotator(), minlength=component.max() + 1)
@@ -158,6 +163,8 @@ def class_overlap(counts: NDArray[Any]) -> Overlap:
     """
     seen = counts.sum(axis=2)
     seen = seen[seen.sum(axis=1) > 0]
+    if len(seen) == 0:
+        return Overlap(0.0, np.zeros(counts.shape[1], dtype=bool))
     scale = 1 / np.sqrt(np.maximum(seen.sum(axis=0), 1e-9))
     gram = scale[:, None] * (seen.T @ (seen / seen.sum(axis=1, keepdims=True))) * scale
     values, vectors = np.linalg.eigh(gram)

@@ -27,12 +27,12 @@ class Moments:
         Of `informedness`.
     """
 
-    cell_mean: NDArray[np.float64]
-    cell_variance: NDArray[np.float64]
-    skill_mean: NDArray[np.float64]
-    skill_variance: NDArray[np.float64]
-    informed_mean: NDArray[np.float64]
-    informed_variance: NDArray[np.float64]
+    cell_mean: NDArray[Any]
+    cell_variance: NDArray[Any]
+    skill_mean: NDArray[Any]
+    skill_variance: NDArray[Any]
+    informed_mean: NDArray[Any]
+    informed_variance: NDArray[Any]
 
     def raw(self) -> list[NDArray[np.float64]]:
         """Give first and second moments about 0, which may be averaged over draws."""
@@ -67,7 +67,8 @@ def informedness(matrices: NDArray[Any]) -> NDArray[np.float64]:
     n_classes = matrices.shape[1]
     from_mean = matrices - matrices.mean(axis=1, keepdims=True)
     spread: NDArray[np.float64] = np.square(from_mean).sum(axis=(1, 2))
-    return np.sqrt(spread / (n_classes - 1))
+    informed: NDArray[np.float64] = np.sqrt(spread / (n_classes - 1))
+    return informed
 
 
 def moments_given_truths(
@@ -84,7 +85,17 @@ def moments_given_truths(
     """
     chunks = [_chunk_moments(counts[k : k + _CHUNK], prior) for k in range(0, len(counts), _CHUNK)]
     informed = informedness(matrices)
-    return Moments(*map(np.concatenate, zip(*chunks, strict=True)), informed, np.zeros_like(informed))
+    cell_mean, cell_variance, skill_mean, skill_variance = (
+        np.concatenate(parts) for parts in zip(*chunks, strict=True)
+    )
+    return Moments(
+        cell_mean,
+        cell_variance,
+        skill_mean,
+        skill_variance,
+        informed_mean=informed,
+        informed_variance=np.zeros_like(informed),
+    )
 
 
 def _chunk_moments(counts: NDArray[Any], prior: CrowdPrior) -> tuple[NDArray[Any], ...]:
@@ -98,7 +109,7 @@ def _chunk_moments(counts: NDArray[Any], prior: CrowdPrior) -> tuple[NDArray[Any
 def _diagonal_moments(
     right: NDArray[Any], wrong: NDArray[Any], tilt: NDArray[Any], prior: CrowdPrior
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First and second moments of the diagonal, mixed over tilts, both (n_annotators, n_classes)."""
+    """First and second moments of diagonals, mixed over tilts: (n_annotators, n_classes)."""
     start = prior.strength * prior.right
     total = prior.strength + right + wrong
     mean, square = tilt @ start, tilt @ np.square(start)
@@ -155,21 +166,20 @@ def draw_matrices(
     counts: NDArray[Any], prior: CrowdPrior, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Draw a matrix for every annotator, shape (n_annotators, n_classes, n_classes)."""
-    chunks = [_draw_chunk(counts[k : k + _CHUNK], prior, rng) for k in range(0, len(counts), _CHUNK)]
+    chunks = [
+        _draw_chunk(counts[k : k + _CHUNK], prior, rng) for k in range(0, len(counts), _CHUNK)
+    ]
     return np.concatenate(chunks)
 
 
-def _draw_chunk(
-    counts: NDArray[Any], prior: CrowdPrior, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _draw_chunk(counts: NDArray[Any], prior: CrowdPrior, rng: np.random.Generator) -> NDArray[Any]:
     right, wrong = split_counts(counts)
     cumulative = tilt_posterior(right, wrong, prior).cumsum(axis=1)
     tilt = (rng.random(len(counts))[:, None] >= cumulative).sum(axis=1)
     share = prior.right[tilt.clip(max=cumulative.shape[1] - 1)]
-    diagonal = rng.beta(
-        prior.strength * share + right, prior.strength * (1 - share) + wrong
-    )
-    matrices = rng.standard_gamma(prior.error_strength * prior.errors + counts) * (prior.errors > 0)
+    diagonal = rng.beta(prior.strength * share + right, prior.strength * (1 - share) + wrong)
+    alpha = prior.error_strength * prior.errors + counts
+    matrices: NDArray[Any] = rng.standard_gamma(alpha) * (prior.errors > 0)
     matrices *= ((1 - diagonal) / np.maximum(matrices.sum(axis=2), 1e-300))[:, :, None]
     place = np.arange(counts.shape[1])
     matrices[:, place, place] = diagonal

@@ -4,6 +4,7 @@ The truth of items and the matrices of annotators are both unknown, and each res
 So both are drawn in turn (Gibbs sampling), the classifier's word on each item being given:
 
 - truths: classifier times likelihood of all labels under the matrices drawn;
+- how common classes are: by the truths drawn;
 - matrices: `crowd_prior`, updated by the counts of labels under the truths drawn.
 
 Given truths, the mean and variance of a matrix are known exactly; they are averaged over draws,
@@ -14,7 +15,6 @@ prior: the pool, and its spread.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from annotrace.diagnosis.crowd_prior import CrowdPrior, estimate_crowd_prior
 from annotrace.diagnosis.matrix_moments import Moments, draw_matrices, moments_given_truths
 from annotrace.labels.table import LabelTable
 
-BURN_IN = 20
+BURN_IN = 40
 DRAWS = 40
 
 
@@ -71,7 +71,7 @@ class CrowdPosterior:
 
 def beta_interval(
     mean: NDArray[Any], variance: NDArray[Any], level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """Give the central interval of Beta distributions with some means and variances.
 
     Parameters
@@ -83,8 +83,9 @@ def beta_interval(
     mean = np.clip(mean, 1e-9, 1 - 1e-9)
     size = mean * (1 - mean) / np.maximum(variance, 1e-12) - 1
     size = np.clip(size, 1e-3, 1e9)
-    quantile = partial(betaincinv, mean * size, (1 - mean) * size)
-    return quantile((1 - level) / 2), quantile((1 + level) / 2)
+    a, b = mean * size, (1 - mean) * size
+    ends = [np.asarray(betaincinv(a, b, end)) for end in ((1 - level) / 2, (1 + level) / 2)]
+    return ends[0], ends[1]
 
 
 def crowd_posterior(
@@ -116,7 +117,7 @@ def crowd_posterior(
     posterior = normalised(log_prior + label_scores(reports, confusion))
     prior = estimate_crowd_prior(expected_counts(reports, posterior), seed)
     labelled = table.labels_per_annotator() > 0
-    gathered, shift = _Gathered(), np.zeros(table.n_classes)
+    gathered = _Gathered()
     for step in range(burn_in + n_draws):
         truth = _draw_rows(posterior, rng)
         counts = drawn_counts(table, truth)
@@ -126,8 +127,9 @@ def crowd_posterior(
         if step >= burn_in:
             mean = matrices[labelled].mean(axis=0) if labelled.any() else matrices.mean(axis=0)
             gathered.add(moments_given_truths(counts, prior, matrices), counts, mean)
-        shift = _draw_shift(log_prior + shift, truth, rng) + shift
-        posterior = normalised(log_prior + shift + label_scores(reports, matrices))
+        if len(truth):
+            log_prior = log_prior + _draw_shift(log_prior, truth, rng)
+        posterior = normalised(log_prior + label_scores(reports, matrices))
     return gathered.finish(prior)
 
 
@@ -152,19 +154,23 @@ class _Gathered:
         return CrowdPosterior(moments, self.counts / n_draws, np.stack(self.means), prior)
 
 
-def _draw_rows(probabilities: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw_rows(probabilities: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
     """Draw a class for each row of probabilities, shape (n_rows,)."""
     chance = rng.random(len(probabilities))[:, None]
-    drawn = (chance >= probabilities.cumsum(axis=1)).sum(axis=1)
+    drawn: NDArray[Any] = (chance >= probabilities.cumsum(axis=1)).sum(axis=1)
     return drawn.clip(max=probabilities.shape[1] - 1)
 
 
 def _draw_shift(
-    log_prior: NDArray[Any], truth: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Draw how common classes are, and give what the prior must be shifted by to agree."""
+    log_prior: NDArray[Any], truth: NDArray[Any], rng: np.random.Generator
+) -> NDArray[Any]:
+    """Draw how common classes are, and give what the prior must be shifted by to agree.
+
+    A classifier that learned from labels has learned too how common classes seem to be; held
+    fast, that would hide how little the labels say of it.
+    """
     n_classes = log_prior.shape[1]
     common = rng.dirichlet(np.bincount(truth, minlength=n_classes) + 1)
     said = normalised(log_prior).mean(axis=0)
-    shift: NDArray[np.float64] = np.log(np.maximum(common, 1e-9) / np.maximum(said, 1e-9))
-    return shift - shift.mean()
+    shift: NDArray[Any] = np.log(np.maximum(common, 1e-9) / np.maximum(said, 1e-9))
+    return shift

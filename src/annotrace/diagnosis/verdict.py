@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.findings import Findings, examine
-from annotrace.diagnosis.reasons import Reason, find_reasons, listed
+from annotrace.diagnosis.reasons import LEAST_MARGIN, Reason, find_reasons, listed
 from annotrace.labels.table import LabelTable
 
 Verdict: TypeAlias = Literal["identified", "weak", "not identified"]
@@ -114,35 +113,35 @@ def diagnose(
     weak = np.unique([k for reason in reasons for k in reason.classes]).astype(np.int64)
     return Diagnosis(
         **vars(found),
-        verdict=_judge(reasons, len(weak) == table.n_classes),
+        verdict=_judge(reasons, found),
         reasons=tuple(reason.said for reason in reasons),
         advice=tuple(dict.fromkeys(reason.helps for reason in reasons)),
         weak_classes=weak,
     )
 
 
-def _judge(reasons: list[Reason], all_weak: bool) -> Verdict:
-    if all_weak or any(reason.fatal for reason in reasons):
+def _judge(reasons: list[Reason], found: Findings) -> Verdict:
+    mostly_weak = np.mean(found.margins.low <= LEAST_MARGIN) > 0.5
+    if mostly_weak or any(reason.fatal for reason in reasons):
         return "not identified"
     return "weak" if reasons else "identified"
 
 
 _KINDS = {
-    "spammer": "answer whatever the item is (leave them out)",
-    "adversarial": "are right less often than by chance",
-    "mixes up": "mix up classes",
-    "takes": "take one class for another",
-    "few labels": "have few labels, and wide intervals",
-    "no labels": "have no labels, and are taken for anybody",
+    "spammer": "Answers do not depend on the item (leave them out)",
+    "adversarial": "Right less often than by chance",
+    "mixes up": "Mixes up two classes",
+    "takes": "Takes one class for another",
+    "few labels": "Few labels, wide intervals",
+    "no labels": "No labels, taken for anybody",
 }
 
 
-def _people(diagnosis: Diagnosis) -> Iterable[str]:
-    """Count the annotators of each flag, and name some."""
+def _people(diagnosis: Diagnosis) -> list[str]:
+    """Name the annotators of each flag."""
     lines = []
     for kind, said in _KINDS.items():
-        who = [k for k, own in enumerate(diagnosis.flags) if any(f.startswith(kind) for f in own)]
+        who = [k for k, own in enumerate(diagnosis.flags) if any(kind in flag for flag in own)]
         if who:
-            names = listed(diagnosis.table.annotators[who].tolist())
-            lines.append(f"  - {len(who)} {said}: {names}")
+            lines.append(f"  - {said}: {listed(diagnosis.table.annotators[who].tolist())}.")
     return lines

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.data import ItemSource
-from annotrace.diagnosis import skills
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
@@ -59,7 +59,7 @@ class _Learned:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CrowdEstimator(_Learned, Diagnosed, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that learns from labels by many annotators.
 
     Parameters
@@ -96,7 +96,11 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     posterior_ : ndarray of shape (n_items, n_classes)
         Truth of each row of X: classifier and labels combined.
     annotators_ : polars frame
-        annotator, n_labels, skill (mean diagonal).
+        annotator, n_labels, skill (mean diagonal), low and high (its 90 % interval), flags.
+    confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
+        90 % intervals of the cells.
+    diagnosis_ : Diagnosis
+        Whether the labels show the truth, and what would help; ``print`` says it in words.
     table_ : LabelTable
         The labels, item k being row k of X.
     network_ : nn.Module
@@ -179,20 +183,6 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         return chosen
 
     @property
-    def annotators_(self) -> Any:
-        """What is known of each annotator: a polars frame."""
-        import polars as pl
-
-        check_is_fitted(self)
-        columns: dict[str, Any] = {
-            "annotator": self.table_.annotators.tolist(),
-            "n_labels": self.table_.labels_per_annotator(),
-        }
-        if hasattr(self, "confusion_"):
-            columns["skill"] = skills(self.confusion_)
-        return pl.DataFrame(columns)
-
-    @property
     def items_(self) -> NDArray[Any]:
         """The item of each row of X in `fit`, shape (n_items,)."""
         return self.table_.items
@@ -205,6 +195,9 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         save_run(self, Path(folder))
 
     # Shared steps
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
 
     def _set_classes(self) -> None:
         """Take the classes from the table, as scikit-learn's functions want text: fixed width."""

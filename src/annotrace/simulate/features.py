@@ -42,7 +42,10 @@ def gaussian_features(
     classes = np.asarray(truth)
     distance = brentq(lambda d: best_accuracy(d, n_classes) - accuracy, 0.0, _FURTHEST)
     noise = rng.normal(size=(len(classes), n_classes))
-    return (distance * np.eye(n_classes)[classes] + noise).astype(np.float32)
+    features: NDArray[np.float32] = (distance * np.eye(n_classes)[classes] + noise).astype(
+        np.float32
+    )
+    return features
 
 
 def best_accuracy(distance: float, n_classes: int) -> float:

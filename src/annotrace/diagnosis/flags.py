@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.uncertainty import CrowdPosterior
+from annotrace.diagnosis.uncertainty import CrowdPosterior, beta_interval
 
 # Fewer labels a class than this leave a skill open by .2 and more either way.
 FEW_LABELS_A_CLASS = 4
@@ -55,12 +55,16 @@ def _mix_ups(
     crowd: CrowdPosterior, judged: NDArray[np.bool_], classes: Sequence[Any]
 ) -> dict[int, str]:
     """Tell who surely takes one class for another, the commonest first."""
-    low = crowd.cells()[0] * ~np.eye(len(classes), dtype=bool)
+    mean, variance = crowd.moments.cell_mean, crowd.moments.cell_variance
+    wrong = ~np.eye(len(classes), dtype=bool)
+    # Quantiles cost: they are taken only where the mean is high enough.
+    cells = np.nonzero((mean > MIX_UP) & wrong & judged[:, None, None])
+    low = beta_interval(mean[cells], variance[cells], 0.9)[0]
     mistaken: dict[int, list[tuple[int, int]]] = {}
-    who, true, said = np.nonzero((low > MIX_UP) & judged[:, None, None])
-    for place in np.argsort(-low[who, true, said], kind="stable"):
-        pairs = mistaken.setdefault(int(who[place]), [])
-        pairs.append((int(true[place]), int(said[place])))
+    for place in np.argsort(-low, kind="stable"):
+        if low[place] > MIX_UP:
+            who, true, said = (int(codes[place]) for codes in cells)
+            mistaken.setdefault(who, []).append((true, said))
     return {who: _in_words(pairs, classes) for who, pairs in mistaken.items()}
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annotrace.diagnosis.findings import Findings
+from annotrace.diagnosis.uncertainty import beta_interval
 
 # On simulated crowds whose true margin is within .03 of nothing the lower end is up to .08 at times
 # (once .15), for the classifier takes to the commoner name; above .15 it was never below .18.
@@ -195,7 +196,9 @@ def _small_margin(found: Findings, k: int) -> Reason:
 
 def _by_whom(found: Findings, k: int) -> str:
     """Name those who are surely best at a class."""
-    low = found.crowd.cells()[0][:, k, k] * (found.table.labels_per_annotator() > 0)
+    moments = found.crowd.moments
+    low = beta_interval(moments.cell_mean[:, k, k], moments.cell_variance[:, k, k], 0.9)[0]
+    low[found.table.labels_per_annotator() == 0] = 0
     best = np.argsort(-low, kind="stable")[:3]
     best = best[low[best] > 0.5]
     if len(best) == 0:

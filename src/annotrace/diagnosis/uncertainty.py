@@ -32,8 +32,9 @@ from annotrace.diagnosis.crowd_prior import CrowdPrior, estimate_crowd_prior
 from annotrace.diagnosis.matrix_moments import Moments, draw_matrices, moments_given_truths
 from annotrace.labels.table import LabelTable
 
-BURN_IN = 40
-DRAWS = 40
+MOST_DRAWS, FEWEST_DRAWS = 40, 10
+# Numbers to draw from in all: half a million labels of ten classes take some 10 s on one core.
+_WORK = 4e7
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,7 @@ def crowd_posterior(
     log_prior: NDArray[Any],
     confusion: NDArray[Any],
     *,
-    n_draws: int = DRAWS,
-    burn_in: int = BURN_IN,
+    n_draws: int | None = None,
     seed: int = 0,
 ) -> CrowdPosterior:
     """Draw truths and matrices in turn, and give the moments of matrices.
@@ -107,30 +107,38 @@ def crowd_posterior(
         what a classifier says, or how common classes are.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
         Where the draws start.
-    n_draws, burn_in : int
-        Draws that count, and draws before them.
+    n_draws : int, optional
+        Draws that count, after as many that do not: 40 unless given, down to 10 where tables are
+        large, and each draw averages over more.
     seed : int
         The same seed gives the same moments.
     """
     rng = np.random.default_rng(seed)
+    n_draws = _affordable(table) if n_draws is None else n_draws
     reports = report_matrix(table)
     posterior = normalised(log_prior + label_scores(reports, confusion))
     prior = estimate_crowd_prior(expected_counts(reports, posterior), seed)
     labelled = table.labels_per_annotator() > 0
     gathered = _Gathered()
-    for step in range(burn_in + n_draws):
+    for step in range(2 * n_draws):
         truth = _draw_rows(posterior, rng)
         counts = drawn_counts(table, truth)
-        if step in (burn_in // 2, burn_in):
+        if step in (n_draws // 2, n_draws):
             prior = estimate_crowd_prior(counts, seed)
         matrices = draw_matrices(counts, prior, rng)
-        if step >= burn_in:
+        if step >= n_draws:
             mean = matrices[labelled].mean(axis=0) if labelled.any() else matrices.mean(axis=0)
             gathered.add(moments_given_truths(counts, prior, matrices), counts, mean)
         if len(truth):
             log_prior = log_prior + _draw_shift(log_prior, truth, rng)
         posterior = normalised(log_prior + label_scores(reports, matrices))
     return gathered.finish(prior)
+
+
+def _affordable(table: LabelTable) -> int:
+    n_classes = table.n_classes
+    size = (table.n_labels + table.n_annotators * n_classes) * n_classes
+    return int(np.clip(_WORK / max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
 
 
 class _Gathered:

@@ -7,12 +7,10 @@ from annotrace.diagnosis.identifiability import (
     class_distances,
     class_overlap,
     groups_of_annotators,
-    label_information,
     margins,
     smallest_singular_value,
 )
 from annotrace.labels import LabelTable
-from annotrace.simulate import hammer_spammers, simulate_labels
 
 
 def test_margins_of_equal_draws_have_no_error_bar():
@@ -20,26 +18,6 @@ def test_margins_of_equal_draws_have_no_error_bar():
     estimate = margins(np.stack([mean, mean]))
     np.testing.assert_allclose(estimate.value, dominance_margins(mean))
     np.testing.assert_allclose(estimate.low, estimate.high)
-
-
-def test_information_is_mutual_information_where_the_truth_is_known():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 4, 5000)
-    confusion = hammer_spammers(3, 4, 0.5, rng)
-    table = simulate_labels(truth, confusion, random_state=rng)
-    certain = np.where(np.eye(4)[truth] > 0, 0.0, -50.0)
-    row = confusion.mean(axis=0)[0]
-    expected = np.log(4) + (row * np.log(row)).sum()
-    found = label_information(table, certain, confusion)
-    assert found.low < expected < found.high
-
-
-def test_spammers_give_no_information_whatever_they_are_taken_for():
-    rng = np.random.default_rng(0)
-    habits = np.repeat(rng.dirichlet(np.ones(4), 6)[:, None], 4, axis=1)
-    table = simulate_labels(rng.integers(0, 4, 800), habits, labels_per_item=1, random_state=rng)
-    taken_for_good = hammer_spammers(6, 4, 0.7, rng)
-    assert label_information(table, np.zeros((800, 4)), taken_for_good).low < 0.005
 
 
 def test_groups_are_numbered_by_their_labels():

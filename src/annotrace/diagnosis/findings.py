@@ -17,10 +17,10 @@ from annotrace.diagnosis.identifiability import (
     class_distances,
     class_overlap,
     groups_of_annotators,
-    label_information,
     margins,
     smallest_singular_value,
 )
+from annotrace.diagnosis.prediction import LabelPrediction, PairInformation
 from annotrace.diagnosis.uncertainty import CrowdPosterior, crowd_posterior
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
@@ -40,6 +40,8 @@ class Findings:
         Expected labels on items of each true class; `crowd.counts` has every cell.
     information : Estimate
         Nats a label by which the truth predicts labels better than their annotator's habit does.
+    pairs : tuple of PairInformation
+        How well each class is told from those most like it.
     groups : ndarray of shape (n_annotators,), int
         Which annotators are connected by items: 0 is the largest group, -1 has no labels.
     overlap : Overlap
@@ -63,6 +65,7 @@ class Findings:
     rivals: NDArray[np.int64]
     labels_behind: NDArray[np.float64]
     information: Estimate
+    pairs: tuple[PairInformation, ...]
     groups: NDArray[np.int64]
     overlap: Overlap
     class_distances: NDArray[np.float64]
@@ -87,14 +90,18 @@ def examine(
     crowd = crowd_posterior(compared, log_prior, confusion, seed=seed)
     mean = crowd.mean_draws.mean(axis=0)
     matrices, n_labels = crowd.moments.cell_mean, table.labels_per_annotator()
+    rivals = (mean - np.eye(len(mean))).argmax(axis=0)
+    distances = class_distances(matrices, n_labels)
+    prediction = LabelPrediction(compared, log_prior, matrices)
     return Findings(
         margins=margins(crowd.mean_draws),
-        rivals=(mean - np.eye(len(mean))).argmax(axis=0),
+        rivals=rivals,
         labels_behind=crowd.counts.sum(axis=(0, 2)),
-        information=label_information(compared, log_prior, matrices),
+        information=prediction.information(),
+        pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
         groups=groups_of_annotators(table),
         overlap=class_overlap(crowd.counts),
-        class_distances=class_distances(matrices, n_labels),
+        class_distances=distances,
         smallest_singular_value=smallest_singular_value(matrices, n_labels),
         names=best_names(mean),
         flags=flag_annotators(crowd, n_labels, table.classes.tolist()),
@@ -102,6 +109,13 @@ def examine(
         labels_alone=prior is not None,
         table=table,
     )
+
+
+def _most_alike(distances: NDArray[Any], rivals: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """List each class with its rival, and with the class whose labels fall most like its own."""
+    nearest = (distances + np.eye(len(distances))).argmin(axis=0)
+    pairs = [(k, int(other)) for others in (nearest, rivals) for k, other in enumerate(others)]
+    return sorted({(min(pair), max(pair)) for pair in pairs})
 
 
 def _what_is_compared(

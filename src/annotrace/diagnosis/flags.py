@@ -17,7 +17,7 @@ from annotrace.diagnosis.uncertainty import CrowdPosterior, beta_interval
 # Fewer labels a class than this leave a skill open by .2 and more either way.
 FEW_LABELS_A_CLASS = 4
 # Someone whose answers depend on the item less than this is as good as guessing.
-UNINFORMED = 0.2
+UNINFORMED = 0.25
 # One in four taken for the same other class is a habit, not a slip.
 MIX_UP = 0.25
 _NAMED = 3

@@ -2,8 +2,8 @@ r"""Whether labels can tell the truth: the conditions, measured one by one.
 
 - *Dominance*, the paper's condition: in the mean over annotators, items of a class are called by
   its name more often than items of any other class are (`margins`).
-- *Information*: labels depend on the truth at all; a crowd of spammers agrees by chance only
-  (`label_information`).
+- *Information*: labels depend on the truth at all, and on which of two classes it is
+  (`prediction`).
 - *Connection*: annotators are compared on the same items, or, where a classifier knows which items
   are alike, on items of the same classes (`groups_of_annotators`, `class_overlap`).
 - *Conditioning*: no two classes are reported alike by everybody (`class_distances`,
@@ -22,20 +22,10 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from annotrace.diagnosis.counting import (
-    expected_counts,
-    label_scores,
-    log_columns,
-    normalised,
-    report_matrix,
-)
 from annotrace.diagnosis.metrics import dominance_margins
 from annotrace.labels.table import LabelTable
 
 TWO_SIDED_90 = 1.645
-_CHUNK = 1 << 17
-# Labels' worth of the pool's matrix and habit when a label is predicted from all others.
-_POOL = 5.0
 
 
 class Estimate(NamedTuple):
@@ -62,58 +52,6 @@ def margins(mean_draws: NDArray[Any]) -> Estimate:
     drawn = np.stack([dominance_margins(mean) for mean in mean_draws])
     value, bar = drawn.mean(axis=0), TWO_SIDED_90 * drawn.std(axis=0)
     return Estimate(value, np.maximum(value - bar, -1), np.minimum(value + bar, 1))
-
-
-def label_information(
-    table: LabelTable, log_prior: NDArray[Any], confusion: NDArray[Any]
-) -> Estimate:
-    """Tell how much better labels are predicted by the truth than by their annotator's habit.
-
-    Every label is predicted from all others: the truth of its item without it, the matrix of its
-    annotator without it. The gain is in nats a label; spammers have none.
-
-    Parameters
-    ----------
-    table : LabelTable
-    log_prior : ndarray of shape (n_items, n_classes)
-        What is known of each item without its labels.
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
-    """
-    if table.n_labels == 0:
-        return Estimate(0.0, 0.0, 0.0)
-    reports = report_matrix(table)
-    scores = log_prior + label_scores(reports, confusion)
-    counts = expected_counts(reports, normalised(scores))
-    columns = log_columns(confusion)
-    gains = [
-        _gains(slice(k, k + _CHUNK), table, scores, columns, counts)
-        for k in range(0, table.n_labels, _CHUNK)
-    ]
-    gain = np.concatenate(gains)
-    value, bar = float(gain.mean()), TWO_SIDED_90 * float(gain.std() / np.sqrt(len(gain)))
-    return Estimate(value, value - bar, value + bar)
-
-
-def _gains(
-    part: slice,
-    table: LabelTable,
-    scores: NDArray[Any],
-    columns: NDArray[Any],
-    counts: NDArray[Any],
-) -> NDArray[np.float64]:
-    """Gain of each label of a part, with the label itself taken out of all that predicts it."""
-    item, annotator, label = table.item[part], table.annotator[part], table.label[part]
-    own = normalised(scores[item])
-    others = normalised(scores[item] - columns[annotator, label])
-    pool = counts.sum(axis=0) + 1e-3
-    shares = (pool / pool.sum(axis=1, keepdims=True)).T[label]
-    reported = counts[annotator, :, label] - own + _POOL * shares
-    labelled = counts.sum(axis=2)[annotator] - own + _POOL
-    predicted = (others * reported / labelled).sum(axis=1)
-    habit = counts.sum(axis=1)[annotator, label] - 1 + _POOL * (pool.sum(0) / pool.sum())[label]
-    habit /= counts.sum(axis=(1, 2))[annotator] - 1 + _POOL
-    gain: NDArray[np.float64] = np.log(np.maximum(predicted, 1e-12) / np.maximum(habit, 1e-12))
-    return gain
 
 
 def groups_of_annotators(table: LabelTable) -> NDArray[np.int64]:

@@ -16,8 +16,9 @@ from annotrace.diagnosis.uncertainty import CrowdPosterior, beta_interval
 
 # Fewer labels a class than this leave a skill open by .2 and more either way.
 FEW_LABELS_A_CLASS = 4
-# Someone whose answers depend on the item less than this is as good as guessing.
-UNINFORMED = 0.25
+# Answers that depend on the item less than this, and are right no oftener than by chance as far as
+# anybody can tell, are guesses.
+UNINFORMED = 0.3
 # One in four taken for the same other class is a habit, not a slip.
 MIX_UP = 0.25
 _NAMED = 3
@@ -36,8 +37,9 @@ def flag_annotators(
         Their names.
     """
     n_classes = len(classes)
-    spammer = crowd.informedness()[1] < UNINFORMED
-    adversarial = (crowd.skills()[1] < 1 / n_classes) & ~spammer
+    low, high = crowd.skills()
+    spammer = (crowd.informedness()[1] < UNINFORMED) & (low < 1 / n_classes)
+    adversarial = (high < 1 / n_classes) & ~spammer
     few = n_labels < FEW_LABELS_A_CLASS * n_classes
     flags: list[list[str]] = [[] for _ in n_labels]
     for who in np.flatnonzero(spammer):

@@ -105,7 +105,8 @@ class LabelPrediction:
         for own, pair in zip(gathered, pairs, strict=True):
             gain, weight, claimed = np.concatenate(own, axis=1)
             total = max(float(weight.sum()), 1e-9)
-            found.append(PairInformation(pair, _mean_gain(gain, weight), claimed.sum() / total))
+            claim = float(claimed.sum()) / total
+            found.append(PairInformation(pair, _mean_gain(gain, weight), claim))
         return found
 
     def _pair_gains(self, part: _Predicted, i: int, k: int) -> NDArray[Any]:

@@ -33,8 +33,9 @@ from torch import Tensor, nn
 from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
+from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
 from annotrace.models import Ensemble, FixedConfusion, build_backbone
@@ -252,9 +253,7 @@ class CrossFittedEM(CrowdEstimator):
         return self._layer
 
 
-def epochs_for(
-    steps: int, table: LabelTable, settings: Settings, *, least: int, most: int
-) -> int:
+def epochs_for(steps: int, table: LabelTable, settings: Settings, *, least: int, most: int) -> int:
     """Give the epochs that so many steps take, within limits: small sets need more epochs."""
     steps_an_epoch = table.n_items / settings.batch_size
     return int(np.clip(round(steps / steps_an_epoch), least, most))

@@ -3,10 +3,10 @@
 ::
 
     truth.csv          item, label, confidence, one column a class
-    annotators.csv     annotator, n_labels, skill
+    annotators.csv     annotator, n_labels, skill, low, high, flags
     confusion.npz      confusion (annotators, classes, classes), annotators, classes
     model.safetensors  weights, posteriors and labels, for `load`
-    run.json           method, settings, history, versions, checksum
+    run.json           method, settings, diagnosis, history, versions, checksum
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
@@ -155,6 +156,11 @@ def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) ->
     _write(folder / "confusion.npz", lambda file: np.savez_compressed(file, **arrays))
 
 
+def describe_diagnosis(fitted: Diagnosed) -> dict[str, Any] | None:
+    """Give the verdict and what it rests on for run.json; None where annotators are not known."""
+    return fitted.diagnosis_.as_dict() if hasattr(fitted, "diagnosis_") else None
+
+
 def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
     with replacing(path) as file:
         writer(file)
@@ -210,6 +216,7 @@ def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
             "labels": table.n_labels,
             "classes": table.n_classes,
         },
+        "diagnosis": describe_diagnosis(model),
         "history": [asdict(epoch) for epoch in model.history_],
         "versions": {
             "annotrace": __version__,

@@ -1,11 +1,12 @@
 """Can the diagnosis tell crowds that show the truth from those that do not.
 
-usage: python benchmarks/diagnosis.py [--method trace] [--seed 0] [--out results/diagnosis.jsonl]
+usage: python benchmarks/diagnosis.py [--method trace] [--seed 1000] [--out results/diagnosis.jsonl]
 
 Forty simulated crowds on Gaussian features: 20 whose true mean matrix is diagonally dominant by
 .15 or more, with ample labels; 20 with a margin within .03 of nothing, too few labels, annotators
 of whom some have seen some classes only and the others the rest, or spammers alone, five of each.
-Appends a JSON line a crowd, prints a table. Thresholds were set on other seeds.
+Appends a JSON line a crowd, prints a table. Thresholds were set on seeds below 200: 1000 is a fair
+place to begin.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ def show(results: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--method", default="trace")
-    parser.add_argument("--seed", type=int, default=0, help="of the first crowd of each kind")
+    parser.add_argument("--seed", type=int, default=1000, help="of the first crowd of each kind")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)

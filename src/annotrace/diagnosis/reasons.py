@@ -10,8 +10,9 @@ import numpy as np
 from annotrace.diagnosis.findings import Findings
 from annotrace.diagnosis.uncertainty import beta_interval
 
-# On simulated crowds whose true margin is within .03 of nothing the lower end is up to .08 at times
-# (once .15), for the classifier takes to the commoner name; above .15 it was never below .18.
+# On simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115) the lower end is up to .08 where
+# the true margin is within .03 of nothing, for the classifier takes to the commoner name, and at
+# least .17 where it is above .15.
 LEAST_MARGIN = 0.1
 LEAST_LABELS = 10
 LEAST_INFORMATION = 0.005

@@ -225,7 +225,7 @@ class Aggregation(Diagnosed, ABC):
             stacklevel=3,
         )
 
-    def _common_classes(self) -> NDArray[Any]:
+    def _without_labels(self) -> NDArray[Any]:
         return self.prior_
 
     def _check_fitted(self) -> None:

@@ -28,7 +28,10 @@ class Reliability(NamedTuple):
 
 
 def reliability_curve(
-    posterior: NDArray[Any], truth: NDArray[Any], n_bins: int = 10
+    posterior: NDArray[Any],
+    truth: NDArray[Any],
+    n_bins: int = 10,
+    confidence: NDArray[Any] | None = None,
 ) -> Reliability:
     """Compare confidence with accuracy in bins of equally many items.
 
@@ -39,11 +42,13 @@ def reliability_curve(
         The class of each item, -1 where it is unknown: such items are left out.
     n_bins : int
         Fewer where there are fewer items.
+    confidence : ndarray of shape (n_items,), optional
+        How sure the likeliest class is; its probability unless given.
     """
     known = truth >= 0
     if not np.any(known):
         raise InputError("Expected items of known truth to compare confidence with, but got none.")
-    confidence = posterior[known].max(axis=1)
+    confidence = (posterior.max(axis=1) if confidence is None else confidence)[known]
     right = posterior[known].argmax(axis=1) == truth[known]
     order = np.argsort(confidence, kind="stable")
     bins = np.array_split(order, min(n_bins, len(order)))
@@ -54,12 +59,17 @@ def reliability_curve(
     )
 
 
-def calibration_error(posterior: NDArray[Any], truth: NDArray[Any], n_bins: int = 10) -> float:
+def calibration_error(
+    posterior: NDArray[Any],
+    truth: NDArray[Any],
+    n_bins: int = 10,
+    confidence: NDArray[Any] | None = None,
+) -> float:
     """Give the expected calibration error, in bins of equally many items: 0 is perfect.
 
     The distance between confidence and accuracy, mean over items; parameters as in
     `reliability_curve`.
     """
-    curve = reliability_curve(posterior, truth, n_bins)
+    curve = reliability_curve(posterior, truth, n_bins, confidence)
     apart = np.abs(curve.confidence - curve.accuracy)
     return float(np.average(apart, weights=curve.n_items))

@@ -31,8 +31,12 @@ class Diagnosed:
     posterior_: NDArray[Any]
     confusion_: NDArray[Any]
 
-    def _common_classes(self) -> NDArray[Any] | None:
-        """Say how common classes are, (n_classes,), where no classifier ties the items together."""
+    def _without_labels(self) -> NDArray[Any] | None:
+        """Say what is known without an item's labels, if it is not to be had from the posterior.
+
+        How common classes are, (n_classes,), where no classifier ties the items together; or what
+        a classifier says that has not seen them, (n_items, n_classes).
+        """
         return None
 
     @property
@@ -41,7 +45,7 @@ class Diagnosed:
         self._check_diagnosable()
         kept: tuple[Any, Diagnosis] | None = self.__dict__.get("_diagnosed")
         if kept is None or kept[0] is not self.posterior_:
-            prior = self._common_classes()
+            prior = self._without_labels()
             kept = (
                 self.posterior_,
                 diagnose(self.table_, self.posterior_, self.confusion_, prior=prior),

@@ -106,7 +106,7 @@ def examine(
         names=best_names(mean),
         flags=flag_annotators(crowd, n_labels, table.classes.tolist()),
         crowd=crowd,
-        labels_alone=prior is not None,
+        labels_alone=prior is not None and prior.ndim == 1,
         table=table,
     )
 
@@ -131,6 +131,8 @@ def _what_is_compared(
     """
     if prior is None:
         return table, without_labels(posterior, report_matrix(table), confusion)
+    if prior.ndim == 2:
+        return table, np.log(np.maximum(prior, 1e-12))
     compared = table.select_items(table.labels_per_item() > 1)
     log_prior = np.log(np.maximum(prior, 1e-9))
     return compared, np.repeat(log_prior[None], compared.n_items, axis=0)

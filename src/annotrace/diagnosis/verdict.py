@@ -101,10 +101,10 @@ def diagnose(
         Truth of each item, classifier and labels combined.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
         The matrices by which labels were combined, [annotator, true, reported].
-    prior : ndarray of shape (n_classes,), optional
-        How common classes are, where the truth was found from labels alone. Without it a
-        classifier is taken to tie the items together, and its word is had from the posterior by
-        taking the labels out.
+    prior : ndarray of shape (n_classes,) or (n_items, n_classes), optional
+        How common classes are, where the truth was found from labels alone; or what a classifier
+        that has not seen an item's labels says of it. Without it a classifier is taken to tie the
+        items together, and its word is had from the posterior by taking the labels out.
     seed : int
         Of the draws that error bars come from.
     """

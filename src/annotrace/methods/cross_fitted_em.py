@@ -23,7 +23,7 @@ The classifier is the mean of the K networks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.base import CrowdEstimator, settled
 from annotrace.methods.continuing import Before
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
@@ -82,6 +82,8 @@ class CrossFittedEM(CrowdEstimator):
     ----------
     posterior_ : ndarray of shape (n_items, n_classes)
         Held-out classifier and held-out matrices, with the item's labels.
+    held_out_ : ndarray of shape (n_items, n_classes)
+        What is said of each item by the network that did not learn from it.
     fold_ : ndarray of shape (n_items,)
         The part that each item was held out with.
     label_loss_ : list of float
@@ -125,7 +127,7 @@ class CrossFittedEM(CrowdEstimator):
             inner.run(logits)
             self.label_loss_.append(inner.label_loss)
             history[-1] = replace(history[-1], held_out=inner.label_loss)
-        self._keep(inner)
+        self._keep(inner, logits)
         return history
 
     def _begin(self, inner: HeldOutEM, data: CrowdData, settings: Settings) -> list[Epoch]:
@@ -208,8 +210,13 @@ class CrossFittedEM(CrowdEstimator):
             parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
         return torch.cat(parts).double().cpu()
 
-    def _keep(self, inner: HeldOutEM) -> None:
+    def _without_labels(self) -> NDArray[Any]:
+        return self.held_out_
+
+    def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature
+        said = torch.softmax(logits / inner.temperature, 1).numpy()
+        self.held_out_ = settled(said, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
         self._layer.set_matrices(inner.matrices())
         self.confusion_ = inner.matrices().double().numpy()

@@ -37,7 +37,7 @@ from annotrace.version import __version__
 
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
-_LEARNED = ("posterior_", "confusion_", "gold_", "fold_")
+_LEARNED = ("posterior_", "confusion_", "gold_", "fold_", "held_out_")
 _VOCABULARIES = ("items", "annotators", "classes")
 _NEEDED = {
     *("method", "params", "custom_backbone", "history", "sha256"),

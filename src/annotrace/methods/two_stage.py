@@ -64,7 +64,7 @@ class TwoStage(TargetEstimator):
         logits = mixed_logits(self.network_, batch.inputs, mixture)
         return self._row_loss(logits, mixture.mix(targets[batch.item])).mean()
 
-    def _common_classes(self) -> NDArray[Any] | None:
+    def _without_labels(self) -> NDArray[Any] | None:
         # The posterior is the aggregation's: no classifier has had a part in it.
         common: NDArray[Any] = self.posterior_.mean(axis=0)
         return common

@@ -95,7 +95,7 @@ def test_known_classes_stay_and_judge_annotators():
 
 
 def test_given_matrices_are_where_it_begins():
-    table, _, confusion, fold, logits = crowd()
+    table, _, confusion, fold, _ = crowd()
     em = HeldOutEM(table, fold, UNKNOWN)
     em.start_from(torch.from_numpy(confusion))
     for k in range(5):

@@ -17,7 +17,7 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     assert truth.columns == ["item", "label", "confidence", "cat", "dog", "hen"]
     assert truth["label"].to_list() == ["cat", "dog", "hen"] * 30
     annotators = pl.read_csv(crowd / "run" / "annotators.csv")
-    assert annotators.columns == ["annotator", "n_labels", "skill"]
+    assert annotators.columns == ["annotator", "n_labels", "skill", "low", "high", "flags"]
     assert annotators.sort("skill")["annotator"][0] == "cy"
     with np.load(crowd / "run" / "confusion.npz") as saved:
         assert saved["confusion"].shape == (3, 3, 3)
@@ -31,7 +31,7 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
     # weighs 1 / (3 - 1). Expected by chance from 60 cats, 120 dogs and 90 hens.
     alpha = 1 - (270 - 1) * (30 * 4 / 2) / (270**2 - 60**2 - 120**2 - 90**2)
     assert f"0 chance): {alpha:.3f}" in said
-    assert ["majority", "vote", "1.000"] in [line.split() for line in said.splitlines()]
+    assert ["majority", "vote", "1.000", "1.000"] in [line.split() for line in said.splitlines()]
 
 
 def test_help_names_every_method(annotrace):

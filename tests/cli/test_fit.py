@@ -37,8 +37,9 @@ def test_a_run_holds_the_truth_and_the_annotators(annotrace, crowd):
 def test_accuracy_is_told_beside_majority_vote(annotrace, crowd):
     said = annotrace(*FIT, "--out", "run").stdout.splitlines()
     rows = [line.split() for line in said]
-    assert ["trace", "1.000"] in rows
-    assert ["majority", "vote", "1.000"] in rows
+    assert ["trace", "1.000", "1.000"] in rows
+    assert ["majority", "vote", "1.000", "1.000"] in rows
+    assert ["hen", "30", "1.000", "1.000"] in rows
 
 
 def test_quiet_says_nothing(annotrace, crowd):

@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
+from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
 
 from annotrace.diagnosis import (
+    balanced_accuracy,
     confusion_error,
     dominance_margins,
     dominant_draws,
     is_diagonally_dominant,
+    per_class,
     skills,
 )
 from annotrace.simulate import cifar10_annotators
@@ -45,3 +48,20 @@ def test_no_more_seeds_are_tried_than_asked_for():
     swapped, right = np.eye(2)[::-1][None], np.eye(2)[None]
     draws = dominant_draws(lambda seed: right if seed == 4 else swapped, 3, tries=9)
     assert [seed for seed, _ in draws] == [4]
+
+
+def test_figures_of_classes_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    truth, predicted = rng.integers(0, 4, (2, 200))
+    figures = per_class(predicted, truth, 4)
+    np.testing.assert_allclose(figures.recall, recall_score(truth, predicted, average=None))
+    np.testing.assert_allclose(figures.precision, precision_score(truth, predicted, average=None))
+    assert balanced_accuracy(predicted, truth, 4) == pytest.approx(
+        balanced_accuracy_score(truth, predicted)
+    )
+
+
+def test_unknown_truths_and_absent_classes_do_not_count():
+    truth, predicted = np.array([0, 0, 1, -1]), np.array([0, 1, 1, 2])
+    assert balanced_accuracy(predicted, truth, 4) == 0.75
+    assert per_class(predicted, truth, 4).n_items.tolist() == [2, 1, 0, 0]

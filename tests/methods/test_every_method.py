@@ -13,6 +13,8 @@ from annotrace.simulate import simulate_labels
 # What a method reaches at the least: (five labels an item, one label an item). The annotators are
 # right half of the time; chance is .1.
 AT_LEAST = {
+    "auto": (0.96, 0.95),
+    "crossfit": (0.96, 0.95),
     "trace": (0.95, 0.93),
     "gem": (0.95, 0.75),
     "mbem": (0.95, 0.75),
@@ -24,6 +26,10 @@ AT_LEAST = {
     "oracle": (0.95, 0.93),
 }
 
+# Those that train several times, in less time.
+QUICK = {"auto": {"restarts": 1, "rounds": 2}, "crossfit": {"start": "votes", "rounds": 2}}
+GOLD = [name for name in METHODS if name not in ("auto", "oracle")]
+
 
 @pytest.mark.parametrize("labels_per_item", [None, 1], ids=["dense", "one"])
 @pytest.mark.parametrize("name", METHODS)
@@ -31,7 +37,7 @@ def test_learns_digits(name, labels_per_item):
     train, test = digits()
     seed, crowd = dominant_flippers(0.5, 1)[0]
     table = simulate_labels(train.y, crowd, labels_per_item=labels_per_item, random_state=seed)
-    settings = {"confusion": crowd} if name == "oracle" else {}
+    settings = {"confusion": crowd} if name == "oracle" else QUICK.get(name, {})
     model = at.make(name, random_state=0, **settings).fit(train.X, table)
     accuracy = model.score(test.X, test.y)
     assert accuracy >= AT_LEAST[name][0 if labels_per_item is None else 1]
@@ -44,13 +50,14 @@ def test_learns_digits(name, labels_per_item):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "oracle"])
 def test_is_a_scikit_learn_estimator(name):
-    check_estimator(at.make(name, epochs=30), on_skip=None)
+    quick = {"epochs": 8} | QUICK[name] if name in QUICK else {"epochs": 30}
+    check_estimator(at.make(name, **quick), on_skip=None)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_two_runs_with_one_seed_are_equal_and_survive_saving(name, tmp_path):
     X, _, table, confusion = blobs()
-    settings = {"confusion": confusion} if name == "oracle" else {}
+    settings = {"confusion": confusion} if name == "oracle" else QUICK.get(name, {})
     runs = [at.make(name, epochs=4, random_state=3, **settings).fit(X, table) for _ in range(2)]
     np.testing.assert_array_equal(runs[0].predict_proba(X), runs[1].predict_proba(X))
     np.testing.assert_array_equal(runs[0].posterior_, runs[1].posterior_)
@@ -74,16 +81,49 @@ def test_items_and_annotators_without_labels_are_allowed(name):
         n_annotators=4,
         n_classes=3,
     )
-    settings = {"confusion": confusion} if name == "oracle" else {}
+    settings = {"confusion": confusion} if name == "oracle" else QUICK.get(name, {})
     model = at.make(name, epochs=20, lr=1e-2, random_state=0, **settings).fit(X, sparse)
     predicted = model.predict(X[200:])
     assert np.mean(predicted == truth[200:]) > 0.8
     assert np.all(np.isfinite(model.posterior_))
 
 
+@pytest.mark.parametrize("name", GOLD)
+def test_known_classes_are_learned_and_kept(name):
+    X, truth, table, _ = blobs(n_items=200, n_annotators=3, skill=0.8)
+    # Everybody calls 0 what is 1, and 1 what is 0: only what is known can tell.
+    swapped = at.LabelTable.from_codes(
+        table.item,
+        table.annotator,
+        np.array([1, 0, 2])[table.label],
+        n_items=200,
+        n_annotators=3,
+        n_classes=3,
+    )
+    gold = {item: int(truth[item]) for item in range(100)}
+    model = at.make(name, epochs=20, lr=1e-2, random_state=0, **QUICK.get(name, {}))
+    without = np.mean(model.fit(X, swapped).predict(X) == truth)
+    model.fit(X, swapped, gold=gold)
+    assert without < 0.5
+    assert np.mean(model.predict(X[:100]) == truth[:100]) > without + 0.1
+    np.testing.assert_array_equal(model.posterior_[:100].argmax(1), truth[:100])
+    np.testing.assert_array_equal(model.confidence_[:100], 1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_warm_start_goes_on_from_the_last_fit(name):
+    X, truth, table, confusion = blobs(n_items=150)
+    settings = {"confusion": confusion} if name == "oracle" else QUICK.get(name, {})
+    model = at.make(name, epochs=20, lr=1e-2, random_state=0, **settings).fit(X, table)
+    learned = model.network_
+    model.set_params(warm_start=True, epochs=4, lr=1e-6).fit(X, table)
+    assert model.network_ is learned
+    assert np.mean(model.predict(X) == truth) > 0.8
+
+
 def test_methods_are_listed_with_paper_year_and_a_line():
     listed = at.list_methods()
     assert [entry.name for entry in listed] == list(METHODS)
     assert all(entry.summary and entry.paper for entry in listed)
-    with pytest.raises(InputError, match="no method 'majik'; there are trace, gem"):
+    with pytest.raises(InputError, match="no method 'majik'; there are auto, crossfit, trace"):
         at.make("majik")

@@ -8,6 +8,7 @@ import annotrace as at
 from annotrace.diagnosis import confusion_error
 from annotrace.errors import InputError
 from annotrace.simulate import simulate_labels
+from annotrace.training import best_epoch
 
 
 def test_recovers_five_flippers_from_one_label_an_item():
@@ -115,3 +116,46 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path):
     np.testing.assert_array_equal(resumed.confusion_, whole.confusion_)
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     assert not path.exists()
+
+
+def test_the_best_start_by_held_out_labels_is_kept():
+    X, _, table, _ = blobs()
+    settings = {"epochs": 3, "pool": False, "random_state": 0}
+    several = at.TraceRegularized(restarts=3, **settings).fit(X, table)
+    one = at.TraceRegularized(restarts=1, **settings).fit(X, table)
+    assert best_epoch(several.history_).held_out <= best_epoch(one.history_).held_out
+    assert several.chosen_["restart"] in (0, 1, 2)
+    assert one.chosen_ == {"lam": 0.01, "pool": False, "restart": 0}
+
+
+def test_choices_left_to_the_data_are_all_tried():
+    model = at.TraceRegularized(lam="auto", pool="auto", restarts=1)
+    model._begin_at = None
+    tried = [(choice.lam, choice.pool) for choice in model._choices()]
+    assert tried == [(0.01, False), (0.01, True), (0.1, False), (0.1, True)]
+    model.validation = 0
+    assert len(model._choices()) == 1
+    with pytest.raises(InputError, match="`restarts` to be at least 1, but got 0"):
+        model.set_params(restarts=0)._choices()
+
+
+def test_few_labels_an_annotator_borrow_from_the_pool():
+    X, truth, _, _ = blobs(n_items=400)
+    confusion = np.repeat(np.array([[[0.9, 0.1, 0], [0, 0.9, 0.1], [0.5, 0, 0.5]]]), 200, axis=0)
+    table = simulate_labels(truth, confusion, labels_per_item=2, random_state=0)
+    settings = {"epochs": 20, "restarts": 1, "random_state": 0}
+    errors = [
+        confusion_error(
+            at.TraceRegularized(pool=pool, **settings).fit(X, table).confusion_, confusion
+        )
+        for pool in (False, True)
+    ]
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_a_penalty_that_swaps_classes_is_taken_back():
+    X, truth, table, _ = blobs(skill=0.75, labels_per_item=1)
+    settings = {"epochs": 60, "lr": 1e-2, "restarts": 1, "pool": False, "mixup": 0.0}
+    model = at.TraceRegularized(lam=3.0, random_state=0, **settings).fit(X, table)
+    assert model.chosen_["lam"] < 3.0
+    assert model.score(X, truth) > 0.8

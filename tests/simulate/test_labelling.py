@@ -49,3 +49,14 @@ def test_more_labels_than_annotators_are_refused():
         allocate(10, 5, 6)
     with pytest.raises(InputError, match="`activity` to be 5 numbers above 0"):
         allocate(10, 5, 2, activity=[1, 2])
+
+
+def test_each_annotator_labels_as_many_items_as_given():
+    confusion = hammer_spammers(3, 2, 0.9, 0)
+    table = simulate_labels(
+        np.zeros(50, int), confusion, labels_per_annotator=[0, 50, 7], random_state=0
+    )
+    assert table.labels_per_annotator().tolist() == [0, 50, 7]
+    assert len(np.unique(table.item[table.annotator == 2])) == 7
+    with pytest.raises(InputError, match="from 0 to 50"):
+        simulate_labels(np.zeros(50, int), confusion, labels_per_annotator=[51, 0, 0])

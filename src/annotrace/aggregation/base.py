@@ -15,6 +15,7 @@ from torch import Tensor
 
 from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.merging import merge_tables
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 TIE = 1e-9
 
 
-class Aggregation(ABC):
+class Aggregation(Diagnosed, ABC):
     """Truth from labels alone, by alternating between items and annotators.
 
     A method says how the truth starts (`_start`), how annotators are learned from it (`_learn`)
@@ -59,6 +60,8 @@ class Aggregation(ABC):
         [annotator, true, reported], rows sum to one; annotators without labels have the pool's.
     skill_ : ndarray of shape (n_annotators,)
         Mean of the diagonal of `confusion_`.
+    annotators_, confusion_low_, confusion_high_, diagnosis_
+        Intervals, flags and verdict; see `annotrace.diagnosis.diagnosed.Diagnosed`.
     prior_ : ndarray of shape (n_classes,)
     objective_ : ndarray of shape (n_iter_,)
         What is maximised, after each iteration.
@@ -149,7 +152,7 @@ class Aggregation(ABC):
     def _start(self, evidence: Evidence) -> Tensor:
         """Give the first state of each item, shape (n_items, n_states)."""
 
-    def _keep(self, before: Self) -> None:  # noqa: B027  many methods have nothing to keep
+    def _keep(self, before: Self) -> None:
         """Take over what was learned before, where sizes may have grown; called after `_start`."""
 
     @abstractmethod
@@ -221,6 +224,9 @@ class Aggregation(ABC):
             ConvergenceWarning,
             stacklevel=3,
         )
+
+    def _without_labels(self) -> NDArray[Any]:
+        return self.prior_
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "table_"):

@@ -49,9 +49,7 @@ class HeldOutEM:
         Negative log-likelihood of the labels, mean over labels.
     """
 
-    def __init__(
-        self, table: LabelTable, fold: NDArray[np.int64], gold: NDArray[np.int32]
-    ) -> None:
+    def __init__(self, table: LabelTable, fold: NDArray[np.int64], gold: NDArray[np.int32]) -> None:
         self.n_folds = int(fold.max()) + 1
         self.shape = (table.n_annotators, table.n_classes, table.n_classes)
         # An annotator is one for each fold: then one pass counts, and one judges, for all folds.

@@ -12,7 +12,7 @@ import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
-from annotrace.cli.tables import print_accuracy, print_annotators
+from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 from annotrace.version import __version__
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def aggregate(
     LABELS is a table of who gave which label to what, as in `annotrace fit`.
 
     RUN becomes a folder: truth.csv (item, label, confidence, the probability of every class),
-    annotators.csv (annotator, number of labels, skill), and confusion.npz (who takes what for
-    what).
+    annotators.csv (number of labels, skill with its 90 % interval, flags), and confusion.npz
+    (who takes what for what). The verdict says whether the labels show the truth at all.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def aggregate(
     if not quiet:
         click.echo(describe_labels(table, layout))
     _fit(aggregation, table)
-    frame = _annotators(aggregation)
+    frame = aggregation.annotators_
     _write(out, aggregation, frame, name)
     if not quiet:
         _tell(aggregation, frame, name, out)
@@ -88,22 +88,9 @@ def _fit(aggregation: Aggregation, table: LabelTable) -> None:
         click.echo(f"Warning: {said}", err=True)
 
 
-def _annotators(aggregation: Aggregation) -> Any:
-    import polars as pl
-
-    table = aggregation.table_
-    return pl.DataFrame(
-        {
-            "annotator": table.annotators.tolist(),
-            "n_labels": table.labels_per_annotator(),
-            "skill": aggregation.skill_.astype(float),
-        }
-    )
-
-
 def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
     from annotrace.labels.writing import replacing
-    from annotrace.methods.runs import write_classes, write_confusion
+    from annotrace.methods.runs import describe_diagnosis, write_classes, write_confusion
 
     table = aggregation.table_
     out.mkdir(parents=True, exist_ok=True)
@@ -120,7 +107,8 @@ def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
         frame.write_csv(file)
     write_confusion(out, table, aggregation.confusion_)
     with replacing(out / "run.json") as file:
-        file.write(json.dumps(_describe(aggregation, name), indent=1).encode() + b"\n")
+        described = _describe(aggregation, name) | {"diagnosis": describe_diagnosis(aggregation)}
+        file.write(json.dumps(described, indent=1).encode() + b"\n")
 
 
 def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
@@ -148,6 +136,7 @@ def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path) -> None:
     table = aggregation.table_
     print_annotators(frame)
     print_accuracy(table, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
+    print_diagnosis(aggregation)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):
         click.echo(f"{ties:,} items are ties, broken by --seed.")

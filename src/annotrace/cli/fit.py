@@ -11,7 +11,7 @@ import click
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
 from annotrace.cli.source_options import read_source, source_options
-from annotrace.cli.tables import print_accuracy, print_annotators
+from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,8 +95,8 @@ def fit(
     --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`.
 
     RUN becomes a folder: truth.csv (the likeliest class of each item), annotators.csv (how
-    skilled each is), confusion.npz (who takes what for what), and the classifier, for
-    `annotrace predict`.
+    skilled each is, and how sure that is), confusion.npz (who takes what for what), and the
+    classifier, for `annotrace predict`. The verdict says whether the labels show the truth.
 
     \b
     Examples:
@@ -195,5 +195,6 @@ def _tell(model: CrowdEstimator, out: Path, given: str) -> None:
     print_accuracy(
         model.table_, {model.method: model.posterior_.argmax(axis=1)}, model.random_state
     )
+    print_diagnosis(model)
     click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier.")
     click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")

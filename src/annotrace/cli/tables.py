@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from annotrace.diagnosis.diagnosed import Diagnosed
     from annotrace.labels import LabelTable
 
 SHOWN = 20
@@ -49,6 +50,7 @@ def print_annotators(frame: Any) -> None:
 def print_accuracy(table: LabelTable, chosen: dict[str, Any], seed: int) -> None:
     """Print how often some classes (codes of each item, by name) and majority vote are right."""
     from annotrace.aggregation import MajorityVote
+    from annotrace.diagnosis import balanced_accuracy
     from annotrace.labels.vocabulary import look_up
 
     if table.truth is None:
@@ -56,8 +58,38 @@ def print_accuracy(table: LabelTable, chosen: dict[str, Any], seed: int) -> None
     known = table.truth >= 0
     vote = MajorityVote(random_state=seed).fit(table).predict()
     chosen = {**chosen, "majority vote": look_up(vote, table.classes)}
-    rows = [(name, float((c == table.truth)[known].mean())) for name, c in chosen.items()]
-    print_table(["", "right"], rows, f"Against the truth of {known.sum():,} items")
+    rows = [
+        (
+            name,
+            float((codes == table.truth)[known].mean()),
+            balanced_accuracy(codes, table.truth, table.n_classes),
+        )
+        for name, codes in chosen.items()
+    ]
+    print_table(["", "right", "balanced"], rows, f"Against the truth of {known.sum():,} items")
+    _print_classes(table, next(iter(chosen.values())))
+
+
+def _print_classes(table: LabelTable, chosen: Any) -> None:
+    """Print how often each class is found, and how often what is given to it belongs there."""
+    from annotrace.diagnosis import per_class
+
+    if table.n_classes > SHOWN or table.truth is None:
+        return
+    figures = per_class(chosen, table.truth, table.n_classes)
+    names = [str(name) for name in table.classes.tolist()]
+    rows = list(
+        zip(names, figures.n_items.tolist(), *(f.tolist() for f in figures[:2]), strict=True)
+    )
+    print_table(["class", "items", "found", "precise"], rows, "Class by class")
+
+
+def print_diagnosis(fitted: Diagnosed) -> None:
+    """Print whether the labels show the truth, and what would help, where that is known."""
+    import click
+
+    if hasattr(fitted, "diagnosis_"):
+        click.echo(f"\n{fitted.diagnosis_}")
 
 
 def _as_text(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,3 +123,43 @@ def is_permuted(mean_confusion: NDArray[Any]) -> bool:
     _, best = linear_sum_assignment(mean_confusion, maximize=True)
     named_right = np.diagonal(mean_confusion).sum()
     return bool(mean_confusion[np.arange(len(best)), best].sum() > named_right + PERMUTED)
+
+
+class PerClass(NamedTuple):
+    """Figures of each class, arrays of shape (n_classes,); NaN where there is nothing to count.
+
+    Attributes
+    ----------
+    recall : ndarray
+        Of the items of a class, how many are found.
+    precision : ndarray
+        Of the items given to a class, how many belong there.
+    n_items : ndarray of int
+        Items of each class.
+    """
+
+    recall: NDArray[np.float64]
+    precision: NDArray[np.float64]
+    n_items: NDArray[np.int64]
+
+
+def per_class(predicted: NDArray[Any], truth: NDArray[Any], n_classes: int) -> PerClass:
+    """Give recall and precision of every class.
+
+    Parameters
+    ----------
+    predicted, truth : ndarray of int, shape (n_items,)
+        Items of unknown truth (-1) are left out.
+    n_classes : int
+    """
+    known = truth >= 0
+    right = np.bincount(truth[known & (predicted == truth)], minlength=n_classes)
+    n_items = np.bincount(truth[known], minlength=n_classes)
+    n_given = np.bincount(predicted[known], minlength=n_classes)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return PerClass(right / n_items, right / n_given, n_items)
+
+
+def balanced_accuracy(predicted: NDArray[Any], truth: NDArray[Any], n_classes: int) -> float:
+    """Give the mean recall of the classes that occur: common classes count no more than rare."""
+    return float(np.nanmean(per_class(predicted, truth, n_classes).recall))

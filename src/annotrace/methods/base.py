@@ -3,71 +3,53 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.data import ItemSource
-from annotrace.diagnosis import skills
+from annotrace.diagnosis import calibrated_confidence
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.codes import split_positions
 from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, learned_before
 from annotrace.methods.inputs import Gold, Items, known_classes, match, rows_to_predict
-from annotrace.methods.protocols import PROTOCOLS, Protocol
-from annotrace.methods.selection import Score, held_out_score
-from annotrace.models import build_backbone, label_log_likelihood, posterior
+from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
 from annotrace.training import (
-    Batch,
     Callback,
     CrowdData,
     Epoch,
     Settings,
     Stages,
-    autocast,
     pick_device,
     repeatable,
     seed_of,
     seeded,
-    train,
 )
-from annotrace.training.fingerprint import fingerprint
-
-SAMPLE = 10_000
-PREDICT_BATCH = 1024
-CERTAIN = 30.0
-"""The logit of a class that is known: all others have e^-30 of its probability."""
 
 
 class _Learned:
     """What `fit` sets; apart from the parameters, which a dataclass would take these for."""
 
-    table_: LabelTable
     classes_: NDArray[Any]
-    network_: nn.Module
-    confusion_: NDArray[Any]
-    posterior_: NDArray[Any]
-    history_: list[Epoch]
     input_shape_: tuple[int, ...]
     n_features_in_: int
     named_rows_: bool
-    gold_: NDArray[np.int32]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that learns from labels by many annotators.
 
     Parameters
@@ -114,7 +96,11 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
     posterior_ : ndarray of shape (n_items, n_classes)
         Truth of each row of X: classifier and labels combined.
     annotators_ : polars frame
-        annotator, n_labels, skill (mean diagonal).
+        annotator, n_labels, skill (mean diagonal), low and high (its 90 % interval), flags.
+    confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
+        90 % intervals of the cells.
+    diagnosis_ : Diagnosis
+        Whether the labels show the truth, and what would help; ``print`` says it in words.
     table_ : LabelTable
         The labels, item k being row k of X.
     network_ : nn.Module
@@ -224,19 +210,36 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
         chosen: NDArray[Any] = self.classes_[best]
         return chosen
 
-    @property
-    def annotators_(self) -> Any:
-        """What is known of each annotator: a polars frame."""
-        import polars as pl
+    def posterior(self, X: Any, y: Any, items: Items = None) -> NDArray[Any]:
+        """Give the probability of each class of new items, classifier and labels combined.
+
+        Parameters
+        ----------
+        X, y, items
+            As in `fit`. Annotators are matched by name; one whom the model does not know is
+            taken for the pool.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        from annotrace.methods.combining import combine
 
         check_is_fitted(self)
-        columns: dict[str, Any] = {
-            "annotator": self.table_.annotators.tolist(),
-            "n_labels": self.table_.labels_per_annotator(),
-        }
+        return combine(self, X, y, items)
+
+    @property
+    def confidence_(self) -> NDArray[Any]:
+        """How sure to be of the likeliest class of each item, shape (n_items,).
+
+        Lower than `posterior_` has it, which takes mistakes for independent; see
+        `annotrace.diagnosis.confidence`.
+        """
+        check_is_fitted(self)
+        confident: NDArray[Any] = self.posterior_.max(axis=1)
         if hasattr(self, "confusion_"):
-            columns["skill"] = skills(self.confusion_)
-        return pl.DataFrame(columns)
+            confident = calibrated_confidence(self.table_, self.posterior_, self.confusion_)
+        return np.where(self.gold_ >= 0, 1.0, confident)
 
     @property
     def items_(self) -> NDArray[Any]:
@@ -252,161 +255,13 @@ class CrowdEstimator(_Learned, ClassifierMixin, BaseEstimator, ABC):  # type: ig
 
     # Shared steps
 
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
     def _set_classes(self) -> None:
         """Take the classes from the table, as scikit-learn's functions want text: fixed width."""
         names = self.table_.classes
         self.classes_ = np.array(names.tolist()) if names.dtype == TEXT else np.asarray(names)
-
-    def _protocol(self) -> Protocol:
-        if self.protocol not in PROTOCOLS:
-            raise InputError(
-                f"Expected `protocol` to be one of {', '.join(map(repr, PROTOCOLS))}, "
-                f"but got {self.protocol!r}."
-            )
-        return PROTOCOLS[self.protocol]
-
-    def _or_protocol(self, name: str) -> Any:
-        """Give a parameter as the caller gave it, or else as the protocol has it."""
-        given = getattr(self, name)
-        return given if given is not None else getattr(self._protocol(), name)
-
-    def _settings(self, seed: int) -> Settings:
-        given = {
-            name: getattr(self, name)
-            for name in ("epochs", "batch_size", "lr", "weight_decay", "schedule", "patience")
-            if getattr(self, name) is not None
-        }
-        given |= {"precision": self.precision, "fast": self.fast, "seed": seed}
-        return Settings(**(self._protocol().training | given))
-
-    def _build_network(self, data: CrowdData) -> nn.Module:
-        some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
-        return self._network_for(data.inputs(torch.from_numpy(some).to(data.device)).cpu())
-
-    def _network_for(self, sample: Tensor) -> nn.Module:
-        """Build a network for rows like those of a sample, (n_rows, ...)."""
-        return build_backbone(self.backbone, sample, self._n_outputs())
-
-    def _n_outputs(self) -> int:
-        """Give the number of outputs of the network."""
-        return self.table_.n_classes
-
-    def _train(
-        self,
-        learned: nn.Module,
-        objective: Callable[[Batch], Tensor],
-        score: Score,
-        data: CrowdData,
-        settings: Settings,
-    ) -> list[Epoch]:
-        """Train on the labelled items, but for a part that `score` judges.
-
-        `score` gives the sum of a loss over a batch, or several sums of which the lowest counts,
-        and the number of terms in it.
-        """
-        labelled = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
-        rest, held_out = split_positions(len(labelled), self.validation, settings.seed)
-        judged = torch.from_numpy(labelled[held_out]).to(data.device)
-        judge = held_out_score(self.select, score, self._class_scores, self.table_, data.device)
-
-        @torch.no_grad()
-        def held_out_loss() -> float:
-            with autocast(data.device, settings.precision):
-                scores = [judge(batch) for batch in data.batches(judged, PREDICT_BATCH)]
-            total = torch.stack([total for total, _ in scores]).sum(0)
-            return float(total.min()) / max(sum(n for _, n in scores), 1)
-
-        return self._run(
-            learned,
-            objective,
-            data,
-            labelled[rest],
-            settings,
-            held_out_loss if len(judged) else None,
-        )
-
-    def _run(
-        self,
-        learned: nn.Module,
-        objective: Callable[[Batch], Tensor],
-        data: CrowdData,
-        items: NDArray[np.intp],
-        settings: Settings,
-        score: Callable[[], float] | None = None,
-    ) -> list[Epoch]:
-        """Train on some items, as the next stage of this fit."""
-        checkpoint = self._stages.next()
-        return train(
-            learned,
-            objective,
-            data,
-            torch.from_numpy(items).to(data.device),
-            settings,
-            score=score,
-            callbacks=self.callbacks,
-            verbose=self.verbose,
-            checkpoint=checkpoint,
-            fingerprint=(
-                "" if checkpoint is None else fingerprint(self, settings, self.table_, self.gold_)
-            ),
-        )
-
-    def _class_scores(self, batch: Batch) -> Tensor:
-        """Give scores of classes for the rows of a batch, shape (n_rows, n_classes)."""
-        scores: Tensor = self.network_(batch.inputs)
-        return scores
-
-    def _with_gold(self, batch: Batch, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Make logits certain where the class is known, and give what learning it costs.
-
-        Returns
-        -------
-        logits : Tensor of shape (n_rows, n_classes)
-            For the likelihood of the labels: annotators are judged by what is known.
-        loss : Tensor of shape ()
-            The cross-entropy of the known classes, divided by the rows of the batch.
-        """
-        if not np.any(self.gold_ >= 0):
-            return logits, logits.new_zeros(())
-        known = torch.from_numpy(self.gold_).to(batch.item.device)[batch.item].long()
-        loss = F.cross_entropy(logits.float(), known, ignore_index=-1, reduction="sum")
-        certain = CERTAIN * F.one_hot(known.clamp_min(0), logits.shape[1]).to(logits.dtype)
-        return torch.where(known[:, None] >= 0, certain, logits), loss / len(batch.item)
-
-    def _label_loss(self, batch: Batch) -> tuple[Tensor, int]:
-        """Sum the negative log-likelihood of a batch's labels, and count them."""
-        columns = self._columns()
-        assert columns is not None
-        logits = self.network_(batch.inputs)
-        return -label_log_likelihood(
-            logits, columns, batch.row, batch.annotator, batch.label
-        ).sum(), len(batch.label)
-
-    @torch.no_grad()
-    def _read_out(self, data: CrowdData) -> None:
-        columns = self._columns()
-        log_p = torch.log_softmax(self._logits(data).double(), dim=1)
-        if columns is None:
-            self.posterior_ = log_p.exp().cpu().numpy()
-            return
-        everything = torch.arange(len(data.source), device=data.device)
-        batch_parts = []
-        for item in everything.split(PREDICT_BATCH):
-            row, annotator, label = data.labels(item)
-            log_columns = columns.log_columns(annotator, label).double()
-            batch_parts.append(posterior(log_p[item], log_columns, row))
-        self.posterior_ = torch.cat(batch_parts).cpu().numpy()
-
-    @torch.no_grad()
-    def _logits(self, data: CrowdData) -> Tensor:
-        everything = torch.arange(len(data.source), device=data.device)
-        self.network_.eval()
-        with autocast(data.device, self.precision):  # type: ignore[arg-type]
-            parts = [self.network_(data.inputs(item)) for item in everything.split(PREDICT_BATCH)]
-        return torch.cat(parts).float() if parts else torch.empty(0, len(self.classes_))
-
-    def _device(self) -> torch.device:
-        return next(self.network_.parameters()).device
 
 
 def settled(probabilities: NDArray[Any], gold: NDArray[np.int32]) -> NDArray[Any]:

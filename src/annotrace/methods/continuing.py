@@ -72,9 +72,7 @@ def learned_before(model: CrowdEstimator) -> Before | None:
     )
 
 
-def matrices_by_name(
-    known: LabelTable, confusion: NDArray[Any], table: LabelTable
-) -> NDArray[Any]:
+def matrices_by_name(known: LabelTable, confusion: NDArray[Any], table: LabelTable) -> NDArray[Any]:
     """Give the matrices of a table's annotators, of which some are known.
 
     Parameters

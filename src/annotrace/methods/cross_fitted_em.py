@@ -23,7 +23,7 @@ The classifier is the mean of the K networks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -33,8 +33,9 @@ from torch import Tensor, nn
 from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator, settled
 from annotrace.methods.continuing import Before
+from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
 from annotrace.models import Ensemble, FixedConfusion, build_backbone
@@ -81,6 +82,8 @@ class CrossFittedEM(CrowdEstimator):
     ----------
     posterior_ : ndarray of shape (n_items, n_classes)
         Held-out classifier and held-out matrices, with the item's labels.
+    held_out_ : ndarray of shape (n_items, n_classes)
+        What is said of each item by the network that did not learn from it.
     fold_ : ndarray of shape (n_items,)
         The part that each item was held out with.
     label_loss_ : list of float
@@ -124,7 +127,7 @@ class CrossFittedEM(CrowdEstimator):
             inner.run(logits)
             self.label_loss_.append(inner.label_loss)
             history[-1] = replace(history[-1], held_out=inner.label_loss)
-        self._keep(inner)
+        self._keep(inner, logits)
         return history
 
     def _begin(self, inner: HeldOutEM, data: CrowdData, settings: Settings) -> list[Epoch]:
@@ -149,6 +152,7 @@ class CrossFittedEM(CrowdEstimator):
         model = TraceRegularized(
             **shared,
             pool=False,
+            mixup=0.0,
             restarts=self.restarts,
             epochs=epochs,
             validation=self.validation,
@@ -161,8 +165,6 @@ class CrossFittedEM(CrowdEstimator):
     def _deal_folds(self, seed: int) -> NDArray[np.int64]:
         """Deal the items out to folds, those of an earlier fit as they were."""
         n_items = self.table_.n_items
-        if not 2 <= self.folds:
-            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
         fold = np.empty(n_items, np.int64)
         fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self.folds
         if self._go_on is None:
@@ -208,8 +210,13 @@ class CrossFittedEM(CrowdEstimator):
             parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
         return torch.cat(parts).double().cpu()
 
-    def _keep(self, inner: HeldOutEM) -> None:
+    def _without_labels(self) -> NDArray[Any]:
+        return self.held_out_
+
+    def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature
+        said = torch.softmax(logits / inner.temperature, 1).numpy()
+        self.held_out_ = settled(said, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
         self._layer.set_matrices(inner.matrices())
         self.confusion_ = inner.matrices().double().numpy()
@@ -233,6 +240,8 @@ class CrossFittedEM(CrowdEstimator):
         return fresh
 
     def _network_for(self, sample: Tensor) -> Ensemble:
+        if self.folds < 2:
+            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
         )
@@ -251,9 +260,7 @@ class CrossFittedEM(CrowdEstimator):
         return self._layer
 
 
-def epochs_for(
-    steps: int, table: LabelTable, settings: Settings, *, least: int, most: int
-) -> int:
+def epochs_for(steps: int, table: LabelTable, settings: Settings, *, least: int, most: int) -> int:
     """Give the epochs that so many steps take, within limits: small sets need more epochs."""
     steps_an_epoch = table.n_items / settings.batch_size
     return int(np.clip(round(steps / steps_an_epoch), least, most))

@@ -3,10 +3,10 @@
 ::
 
     truth.csv          item, label, confidence, one column a class
-    annotators.csv     annotator, n_labels, skill
+    annotators.csv     annotator, n_labels, skill, low, high, flags
     confusion.npz      confusion (annotators, classes, classes), annotators, classes
     model.safetensors  weights, posteriors and labels, for `load`
-    run.json           method, settings, history, versions, checksum
+    run.json           method, settings, diagnosis, history, versions, checksum
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
@@ -36,6 +37,7 @@ from annotrace.version import __version__
 
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
+_LEARNED = ("posterior_", "confusion_", "gold_", "fold_", "held_out_")
 _VOCABULARIES = ("items", "annotators", "classes")
 _NEEDED = {
     *("method", "params", "custom_backbone", "history", "sha256"),
@@ -52,7 +54,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     weights = save({name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()})
     _write(folder / "model.safetensors", lambda file: file.write(weights))
-    write_truth(folder, model.table_, model.posterior_)
+    write_truth(folder, model.table_, model.posterior_, model.confidence_)
     _write(folder / "annotators.csv", model.annotators_.write_csv)
     if hasattr(model, "confusion_"):
         write_confusion(folder, model.table_, model.confusion_)
@@ -95,9 +97,17 @@ def load(
     return model
 
 
-def write_truth(folder: Path, table: LabelTable, posterior: NDArray[Any]) -> None:
-    """Write truth.csv: the likeliest class of each item, its probability, and those of all."""
-    write_classes(folder / "truth.csv", table.items.tolist(), table.classes, posterior)
+def write_truth(
+    folder: Path, table: LabelTable, posterior: NDArray[Any], confidence: NDArray[Any]
+) -> None:
+    """Write truth.csv: the likeliest class of each item, how sure it is, and all probabilities."""
+    write_classes(
+        folder / "truth.csv",
+        table.items.tolist(),
+        table.classes,
+        posterior,
+        confidence=confidence,
+    )
 
 
 def write_classes(
@@ -106,6 +116,7 @@ def write_classes(
     classes: NDArray[Any],
     probabilities: NDArray[Any],
     labels: NDArray[Any] | None = None,
+    confidence: NDArray[Any] | None = None,
 ) -> None:
     """Write the class of each item as csv: item, label, confidence, one column a class.
 
@@ -117,6 +128,8 @@ def write_classes(
     probabilities : ndarray of shape (n_items, n_classes)
     labels : ndarray of shape (n_items,), optional
         The class of each item by name; the likeliest, the first of several, unless given.
+    confidence : ndarray of shape (n_items,), optional
+        How sure to be of it; its probability unless given.
     """
     import polars as pl
 
@@ -127,7 +140,7 @@ def write_classes(
     columns = {
         "item": list(items),
         "label": labels.tolist(),
-        "confidence": probabilities.max(axis=1),
+        "confidence": probabilities.max(axis=1) if confidence is None else confidence,
         **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
     }
     _write(path, pl.DataFrame(columns).write_csv)
@@ -143,6 +156,11 @@ def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) ->
     _write(folder / "confusion.npz", lambda file: np.savez_compressed(file, **arrays))
 
 
+def describe_diagnosis(fitted: Diagnosed) -> dict[str, Any] | None:
+    """Give the verdict and what it rests on for run.json; None where annotators are not known."""
+    return fitted.diagnosis_.as_dict() if hasattr(fitted, "diagnosis_") else None
+
+
 def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
     with replacing(path) as file:
         writer(file)
@@ -155,7 +173,7 @@ def _tensors(model: CrowdEstimator) -> dict[str, Tensor]:
         for name, tensor in module.state_dict().items()
     }
     table = model.table_
-    for name in ("posterior_", "confusion_"):
+    for name in _LEARNED:
         if hasattr(model, name):
             tensors[name] = torch.from_numpy(getattr(model, name))
     for name in _CODES:
@@ -198,6 +216,7 @@ def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
             "labels": table.n_labels,
             "classes": table.n_classes,
         },
+        "diagnosis": describe_diagnosis(model),
         "history": [asdict(epoch) for epoch in model.history_],
         "versions": {
             "annotrace": __version__,
@@ -258,7 +277,7 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
     model.n_features_in_ = int(np.prod(model.input_shape_))
     model.named_rows_ = described["named_rows"]
     model.history_ = [Epoch(**epoch) for epoch in described["history"]]
-    for name in ("posterior_", "confusion_"):
+    for name in _LEARNED:
         if name in tensors:
             setattr(model, name, tensors[name].numpy())
     device = pick_device(model.device)

@@ -8,10 +8,11 @@ item it is hard to beat, the more so with mixup (Zhang et al., ICLR 2018).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace import aggregation
@@ -62,6 +63,11 @@ class TwoStage(TargetEstimator):
         mixture = draw_mixture(self.mixup, torch.zeros_like(batch.item))
         logits = mixed_logits(self.network_, batch.inputs, mixture)
         return self._row_loss(logits, mixture.mix(targets[batch.item])).mean()
+
+    def _without_labels(self) -> NDArray[Any] | None:
+        # The posterior is the aggregation's: no classifier has had a part in it.
+        common: NDArray[Any] = self.posterior_.mean(axis=0)
+        return common
 
     def _read_out(self, data: CrowdData) -> None:
         self.posterior_ = self.aggregation_.posterior_

@@ -20,7 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotrace.aggregation.evidence import Evidence
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 

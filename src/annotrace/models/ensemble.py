@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ class Ensemble(nn.Module):
 
     Parameters
     ----------
-    networks : sequence of nn.Sequential
+    networks : sequence of nn.Module
         As `build_backbone` makes them: stages of input, then the network proper.
 
     Attributes
@@ -28,10 +29,11 @@ class Ensemble(nn.Module):
 
     temperature: Tensor
 
-    def __init__(self, networks: Sequence[nn.Sequential]) -> None:
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()
-        self.stage = networks[0][:-1]
-        bodies = [network[-1] for network in networks]
+        *stages, _ = networks[0].children()
+        self.stage = nn.Sequential(*stages)
+        bodies = [list(network.children())[-1] for network in networks]
         self.bodies = _Stack(bodies) if _is_perceptron(bodies[0]) else _SideBySide(bodies)
         self.register_buffer("temperature", torch.ones(()))
 
@@ -72,14 +74,21 @@ class _Stack(nn.Sequential):
     """Perceptrons as products of three-dimensional arrays."""
 
     def __init__(self, perceptrons: Sequence[nn.Module]) -> None:
-        layers = zip(*perceptrons, strict=True)  # type: ignore[call-overload]
+        layers = zip(*perceptrons, strict=True)
         super().__init__(
-            *(_StackedLinear(same) if isinstance(same[0], nn.Linear) else same[0] for same in layers)
+            *(
+                _StackedLinear(same) if isinstance(same[0], nn.Linear) else same[0]
+                for same in layers
+            )
         )
 
 
+def _stack(layers: Sequence[nn.Module]) -> nn.Module:
+    return _StackedLinear(layers) if isinstance(layers[0], nn.Linear) else layers[0]
+
+
 class _StackedLinear(nn.Module):
-    def __init__(self, layers: Sequence[nn.Linear]) -> None:
+    def __init__(self, layers: Sequence[Any]) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.stack([layer.weight.detach().T for layer in layers]))
         self.bias = nn.Parameter(torch.stack([layer.bias.detach()[None] for layer in layers]))

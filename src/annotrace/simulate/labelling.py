@@ -19,6 +19,7 @@ def simulate_labels(
     *,
     labels_per_item: int | None = None,
     activity: ArrayLike | None = None,
+    labels_per_annotator: ArrayLike | None = None,
     random_state: Seed = None,
 ) -> LabelTable:
     """Let annotators with known confusion matrices label items of known class.
@@ -31,6 +32,8 @@ def simulate_labels(
         How many annotators, drawn at random, label each item; all of them unless given.
     activity : array-like of shape (n_annotators,), optional
         How much each annotator labels compared with the others; alike unless given.
+    labels_per_annotator : array-like of int, shape (n_annotators,), optional
+        In place of both: how many items, drawn at random, each annotator labels.
     random_state : int, Generator or None
 
     Returns
@@ -48,7 +51,10 @@ def simulate_labels(
     rng = np.random.default_rng(random_state)
     classes = np.asarray(truth)
     n_annotators, n_classes, _ = confusion.shape
-    item, annotator = allocate(len(classes), n_annotators, labels_per_item, activity, rng)
+    if labels_per_annotator is None:
+        item, annotator = allocate(len(classes), n_annotators, labels_per_item, activity, rng)
+    else:
+        item, annotator = allocate_shares(len(classes), labels_per_annotator, rng)
     label = _report(confusion, annotator, classes[item], rng)
     return LabelTable.from_codes(
         item,
@@ -85,6 +91,27 @@ def allocate(
         return item, np.tile(np.arange(n_annotators, dtype=np.int32), n_items)
     rng = np.random.default_rng(random_state)
     return item, _draw_distinct(n_items, k, _shares(activity, n_annotators), rng).ravel()
+
+
+def allocate_shares(
+    n_items: int, labels_per_annotator: ArrayLike, random_state: Seed = None
+) -> tuple[Codes, Codes]:
+    """Draw who labels what: distinct items for each annotator, as many as given.
+
+    Returns
+    -------
+    item, annotator : ndarray of shape (n_labels,), int32
+    """
+    shares = np.asarray(labels_per_annotator)
+    if shares.size == 0 or shares.min() < 0 or shares.max() > n_items:
+        raise InputError(
+            f"Expected `labels_per_annotator` to be from 0 to {n_items}, the number of items, "
+            f"but got {labels_per_annotator!r}."
+        )
+    rng = np.random.default_rng(random_state)
+    drawn = [rng.choice(n_items, share, replace=False) for share in shares]
+    annotator = np.repeat(np.arange(len(shares), dtype=np.int32), shares)
+    return np.concatenate(drawn).astype(np.int32), annotator
 
 
 def _shares(activity: ArrayLike | None, n_annotators: int) -> NDArray[np.float64]:

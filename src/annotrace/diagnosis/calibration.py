@@ -1,0 +1,75 @@
+"""Whether confidence can be believed: of items said to be right at .9, nine in ten should be."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.errors import InputError
+
+
+class Reliability(NamedTuple):
+    """Bins of items in the order of confidence; arrays of shape (n_bins,).
+
+    Attributes
+    ----------
+    confidence : ndarray
+        Mean probability of the likeliest class.
+    accuracy : ndarray
+        How often the likeliest class is right.
+    n_items : ndarray of int
+    """
+
+    confidence: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+    n_items: NDArray[np.int64]
+
+
+def reliability_curve(
+    posterior: NDArray[Any],
+    truth: NDArray[Any],
+    n_bins: int = 10,
+    confidence: NDArray[Any] | None = None,
+) -> Reliability:
+    """Compare confidence with accuracy in bins of equally many items.
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+    truth : ndarray of int, shape (n_items,)
+        The class of each item, -1 where it is unknown: such items are left out.
+    n_bins : int
+        Fewer where there are fewer items.
+    confidence : ndarray of shape (n_items,), optional
+        How sure the likeliest class is; its probability unless given.
+    """
+    known = truth >= 0
+    if not np.any(known):
+        raise InputError("Expected items of known truth to compare confidence with, but got none.")
+    confidence = (posterior.max(axis=1) if confidence is None else confidence)[known]
+    right = posterior[known].argmax(axis=1) == truth[known]
+    order = np.argsort(confidence, kind="stable")
+    bins = np.array_split(order, min(n_bins, len(order)))
+    return Reliability(
+        np.array([confidence[own].mean() for own in bins]),
+        np.array([right[own].mean() for own in bins]),
+        np.array([len(own) for own in bins]),
+    )
+
+
+def calibration_error(
+    posterior: NDArray[Any],
+    truth: NDArray[Any],
+    n_bins: int = 10,
+    confidence: NDArray[Any] | None = None,
+) -> float:
+    """Give the expected calibration error, in bins of equally many items: 0 is perfect.
+
+    The distance between confidence and accuracy, mean over items; parameters as in
+    `reliability_curve`.
+    """
+    curve = reliability_curve(posterior, truth, n_bins, confidence)
+    apart = np.abs(curve.confidence - curve.accuracy)
+    return float(np.average(apart, weights=curve.n_items))

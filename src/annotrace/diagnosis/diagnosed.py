@@ -1,0 +1,130 @@
+"""What everything that was fitted on a crowd can say of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
+from annotrace.diagnosis.verdict import Diagnosis, diagnose
+from annotrace.labels.table import LabelTable
+
+
+class Diagnosed:
+    """Diagnosis, intervals and suspects, from a table, a posterior and confusion matrices.
+
+    Worked out when first asked for, and kept as long as the posterior is the same.
+
+    Attributes
+    ----------
+    diagnosis_ : Diagnosis
+        Whether the labels show the truth; ``print(model.diagnosis_)`` says it in words.
+    confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
+        90 % intervals of the cells of the matrices.
+    annotators_ : polars frame
+        annotator, n_labels, skill, low, high (its 90 % interval), flags.
+    """
+
+    table_: LabelTable
+    posterior_: NDArray[Any]
+    confusion_: NDArray[Any]
+
+    def _without_labels(self) -> NDArray[Any] | None:
+        """Say what is known without an item's labels, if it is not to be had from the posterior.
+
+        How common classes are, (n_classes,), where no classifier ties the items together; or what
+        a classifier says that has not seen them, (n_items, n_classes).
+        """
+        return None
+
+    @property
+    def diagnosis_(self) -> Diagnosis:
+        """Whether the labels show the truth, why not, and what would help."""
+        self._check_diagnosable()
+        kept: tuple[Any, Diagnosis] | None = self.__dict__.get("_diagnosed")
+        if kept is None or kept[0] is not self.posterior_:
+            prior = self._without_labels()
+            kept = (
+                self.posterior_,
+                diagnose(self.table_, self.posterior_, self.confusion_, prior=prior),
+            )
+            self.__dict__["_diagnosed"] = kept
+        return kept[1]
+
+    @property
+    def confusion_low_(self) -> NDArray[np.float64]:
+        """Lower ends of the 90 % intervals of `confusion_`."""
+        return self.diagnosis_.crowd.cells()[0]
+
+    @property
+    def confusion_high_(self) -> NDArray[np.float64]:
+        """Upper ends of the 90 % intervals of `confusion_`."""
+        return self.diagnosis_.crowd.cells()[1]
+
+    @property
+    def annotators_(self) -> Any:
+        """What is known of each annotator: a polars frame.
+
+        `skill` is the mean of what `low` and `high` are the interval of: drawn to the crowd's
+        where labels are few. Methods that do not model annotators have no skills.
+        """
+        import polars as pl
+
+        self._check_fitted()
+        columns: dict[str, Any] = {
+            "annotator": self.table_.annotators.tolist(),
+            "n_labels": self.table_.labels_per_annotator(),
+        }
+        if self._models_annotators():
+            found = self.diagnosis_
+            columns["skill"] = found.crowd.moments.skill_mean
+            columns["low"], columns["high"] = found.crowd.skills()
+            columns["flags"] = ["; ".join(flags) for flags in found.flags]
+        return pl.DataFrame(columns)
+
+    def suspect_labels(self, n: int | None = None) -> Any:
+        """Give the labels most likely wrong, the worst first.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many; all unless given.
+
+        Returns
+        -------
+        polars frame
+            item, annotator, label, probability (that the label is right), likeliest (class of the
+            item), confidence (its probability).
+        """
+        import polars as pl
+
+        self._check_fitted()
+        table, posterior = self.table_, self.posterior_
+        rows = rank_suspects(table, posterior, n)
+        item = table.item[rows]
+        return pl.DataFrame(
+            {
+                "item": table.items[item].tolist(),
+                "annotator": table.annotators[table.annotator[rows]].tolist(),
+                "label": table.classes[table.label[rows]].tolist(),
+                "probability": label_probabilities(table, posterior)[rows],
+                "likeliest": table.classes[posterior[item].argmax(axis=1)].tolist(),
+                "confidence": posterior[item].max(axis=1).astype(float),
+            }
+        )
+
+    def _check_fitted(self) -> None:
+        """Raise the error of an estimator that has not been fitted."""
+
+    def _models_annotators(self) -> bool:
+        return hasattr(self, "confusion_") and self.table_.n_classes > 1
+
+    def _check_diagnosable(self) -> None:
+        self._check_fitted()
+        if not self._models_annotators():
+            raise AttributeError(
+                f"{type(self).__name__} has learned nothing of annotators, so there is nothing to "
+                "diagnose: that takes a method with `confusion_`, and two classes."
+            )

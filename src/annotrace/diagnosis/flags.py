@@ -1,0 +1,81 @@
+"""What there is to say of single annotators: spammers, adversaries, mix-ups, few labels.
+
+A flag is raised where the interval says so, not the estimate: people with few labels are not
+accused of anything but of having few labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.diagnosis.uncertainty import CrowdPosterior, beta_interval
+
+# Fewer labels a class than this leave a skill open by .2 and more either way.
+FEW_LABELS_A_CLASS = 4
+# Answers that depend on the item less than this, and are right no oftener than by chance as far as
+# anybody can tell, are guesses.
+UNINFORMED = 0.3
+# One in four taken for the same other class is a habit, not a slip.
+MIX_UP = 0.25
+_NAMED = 3
+
+
+def flag_annotators(
+    crowd: CrowdPosterior, n_labels: NDArray[Any], classes: Sequence[Any]
+) -> tuple[tuple[str, ...], ...]:
+    """Give the flags of each annotator in words.
+
+    Parameters
+    ----------
+    crowd : CrowdPosterior
+    n_labels : ndarray of shape (n_annotators,)
+    classes : sequence of length n_classes
+        Their names.
+    """
+    n_classes = len(classes)
+    low, high = crowd.skills()
+    spammer = (crowd.informedness()[1] < UNINFORMED) & (low < 1 / n_classes)
+    adversarial = (high < 1 / n_classes) & ~spammer
+    few = n_labels < FEW_LABELS_A_CLASS * n_classes
+    flags: list[list[str]] = [[] for _ in n_labels]
+    for who in np.flatnonzero(spammer):
+        flags[who].append("spammer: answers do not depend on the item")
+    for who in np.flatnonzero(adversarial):
+        flags[who].append("adversarial: right less often than by chance")
+    for mixer, said in _mix_ups(crowd, ~spammer, classes).items():
+        flags[mixer].append(said)
+    for who in np.flatnonzero(few):
+        flags[who].append("few labels" if n_labels[who] else "no labels")
+    return tuple(tuple(own) for own in flags)
+
+
+def _mix_ups(
+    crowd: CrowdPosterior, judged: NDArray[np.bool_], classes: Sequence[Any]
+) -> dict[int, str]:
+    """Tell who surely takes one class for another, the commonest first."""
+    mean, variance = crowd.moments.cell_mean, crowd.moments.cell_variance
+    wrong = ~np.eye(len(classes), dtype=bool)
+    # Quantiles cost: they are taken only where the mean is high enough.
+    cells = np.nonzero((mean > MIX_UP) & wrong & judged[:, None, None])
+    low = beta_interval(mean[cells], variance[cells], 0.9)[0]
+    mistaken: dict[int, list[tuple[int, int]]] = {}
+    for place in np.argsort(-low, kind="stable"):
+        if low[place] > MIX_UP:
+            who, true, said = (int(codes[place]) for codes in cells)
+            mistaken.setdefault(who, []).append((true, said))
+    return {who: _in_words(pairs, classes) for who, pairs in mistaken.items()}
+
+
+def _in_words(pairs: list[tuple[int, int]], classes: Sequence[Any]) -> str:
+    said = []
+    for true, reported in pairs:
+        if (reported, true) not in pairs:
+            said.append(f"takes {classes[true]} for {classes[reported]}")
+        elif true < reported:
+            said.append(f"mixes up {classes[true]} and {classes[reported]}")
+    more = len(said) - _NAMED
+    return ", ".join(said[:_NAMED]) + (f" and {more} more such" if more > 0 else "")

@@ -1,0 +1,149 @@
+r"""Whether labels can tell the truth: the conditions, measured one by one.
+
+- *Dominance*, the paper's condition: in the mean over annotators, items of a class are called by
+  its name more often than items of any other class are (`margins`).
+- *Information*: labels depend on the truth at all, and on which of two classes it is
+  (`prediction`).
+- *Connection*: annotators are compared on the same items, or, where a classifier knows which items
+  are alike, on items of the same classes (`groups_of_annotators`, `class_overlap`).
+- *Conditioning*: no two classes are reported alike by everybody (`class_distances`,
+  `smallest_singular_value`).
+- *Names*: each class is called by its own name more than a permutation of names would explain
+  (`best_names`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+from annotrace.diagnosis.metrics import dominance_margins
+from annotrace.labels.table import LabelTable
+
+TWO_SIDED_90 = 1.645
+
+
+class Estimate(NamedTuple):
+    """A value with its 90 % interval; arrays of the same shape, or numbers."""
+
+    value: Any
+    low: Any
+    high: Any
+
+
+def margins(mean_draws: NDArray[Any]) -> Estimate:
+    """Give the dominance margin of each class (`dominance_margins`) with its error bar.
+
+    Parameters
+    ----------
+    mean_draws : ndarray of shape (n_draws, n_classes, n_classes)
+        Draws of the mean matrix.
+
+    Returns
+    -------
+    Estimate
+        Each of shape (n_classes,).
+    """
+    drawn = np.stack([dominance_margins(mean) for mean in mean_draws])
+    value, bar = drawn.mean(axis=0), TWO_SIDED_90 * drawn.std(axis=0)
+    return Estimate(value, np.maximum(value - bar, -1), np.minimum(value + bar, 1))
+
+
+def groups_of_annotators(table: LabelTable) -> NDArray[np.int64]:
+    """Give the group of each annotator, where no item connects one group with another.
+
+    Returns
+    -------
+    ndarray of shape (n_annotators,)
+        Group 0 has the most labels, and so on; annotators without labels are in no group, -1.
+    """
+    size = table.n_items + table.n_annotators
+    ends = (table.item, table.n_items + table.annotator)
+    graph = csr_matrix((np.ones(table.n_labels), ends), shape=(size, size))
+    _, component = connected_components(graph, directed=False)
+    own = component[table.n_items :]
+    n_labels = np.bincount(own, table.labels_per_annotator(), minlength=component.max() + 1)
+    place = np.empty(len(n_labels), np.int64)
+    place[np.argsort(-n_labels, kind="stable")] = np.arange(len(n_labels))
+    return np.where(table.labels_per_annotator() > 0, place[own], -1)
+
+
+class Overlap(NamedTuple):
+    """How far the classes that annotators have seen hang together.
+
+    Attributes
+    ----------
+    separation : float
+        0 where everybody has seen the same mix of classes; 1 where some annotators have seen
+        some classes only, and the others the rest.
+    side : ndarray of shape (n_classes,), bool
+        The two sets of classes that are furthest apart.
+    """
+
+    separation: float
+    side: NDArray[np.bool_]
+
+
+def class_overlap(counts: NDArray[Any]) -> Overlap:
+    """Tell whether annotators can be compared through the classes that they have seen.
+
+    The second singular value of labels [annotator, true class], each side scaled by its sums, is
+    the correlation between annotator and class: 1 where the table falls into two.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_annotators, n_classes, n_classes)
+    """
+    seen = counts.sum(axis=2)
+    seen = seen[seen.sum(axis=1) > 0]
+    if len(seen) == 0:
+        return Overlap(0.0, np.zeros(counts.shape[1], dtype=bool))
+    scale = 1 / np.sqrt(np.maximum(seen.sum(axis=0), 1e-9))
+    gram = scale[:, None] * (seen.T @ (seen / seen.sum(axis=1, keepdims=True))) * scale
+    values, vectors = np.linalg.eigh(gram)
+    by_chance = len(seen) / seen.sum() * (1 + np.sqrt(seen.shape[1] / len(seen))) ** 2
+    beyond = max(values[-2] - by_chance, 0) / max(1 - by_chance, 1e-9)
+    return Overlap(float(np.sqrt(min(beyond, 1))), vectors[:, -2] * scale > 0)
+
+
+def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+    """Tell how differently labels fall for every two classes, shape (n_classes, n_classes).
+
+    The total variation distance between two rows of a matrix, mean over annotators: 0 where all
+    report both classes alike, so that labels cannot tell one from the other.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    weights : ndarray of shape (n_annotators,)
+        Labels of each annotator.
+    """
+    distances = np.zeros(confusion.shape[1:])
+    for k in range(len(distances)):
+        apart = np.abs(confusion - confusion[:, k : k + 1]).sum(axis=2) / 2
+        distances[k] = weights @ apart / max(float(weights.sum()), 1e-9)
+    return distances
+
+
+def smallest_singular_value(confusion: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Give the smallest singular value of all matrices side by side, weighed by labels.
+
+    1 for perfect annotators; near 0 some mix of classes cannot be told from another mix.
+    """
+    share = np.sqrt(weights / max(float(weights.sum()), 1e-9))
+    stacked = (confusion * share[:, None, None]).transpose(1, 0, 2).reshape(confusion.shape[1], -1)
+    return float(np.sqrt(max(np.linalg.eigvalsh(stacked @ stacked.T)[0], 0)))
+
+
+def best_names(mean_confusion: NDArray[Any]) -> NDArray[np.int64]:
+    """Give each class the name that fits best, no name twice, shape (n_classes,).
+
+    Where it is not its own, training has ended in a solution with names permuted.
+    """
+    _, names = linear_sum_assignment(mean_confusion, maximize=True)
+    return np.asarray(names, dtype=np.int64)

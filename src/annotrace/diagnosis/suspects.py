@@ -1,0 +1,39 @@
+"""Single labels, those most likely wrong first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.labels.table import LabelTable
+
+
+def label_probabilities(table: LabelTable, posterior: NDArray[Any]) -> NDArray[np.float64]:
+    """Give the probability that each label is right, shape (n_labels,).
+
+    Parameters
+    ----------
+    table : LabelTable
+    posterior : ndarray of shape (n_items, n_classes)
+        Truth of each item given everything.
+    """
+    probabilities: NDArray[np.float64] = posterior[table.item, table.label].astype(np.float64)
+    return probabilities
+
+
+def rank_suspects(
+    table: LabelTable, posterior: NDArray[Any], n: int | None = None
+) -> NDArray[np.int64]:
+    """Give the rows of the labels most likely wrong, the worst first, shape (n,).
+
+    Parameters
+    ----------
+    table : LabelTable
+    posterior : ndarray of shape (n_items, n_classes)
+    n : int, optional
+        How many; all labels in order unless given.
+    """
+    order = np.argsort(label_probabilities(table, posterior), kind="stable")
+    return order if n is None else order[:n]

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from annotrace.diagnosis.confidence import (
+    DEPENDENCE,
+    SHARED,
+    calibrated_confidence,
+    class_behind,
+    tempered,
+)
+from annotrace.labels import LabelTable
+
+
+def test_what_looks_like_a_class_is_by_bayes_another_where_the_crowd_confuses_them():
+    crowd = np.array([[0.8, 0.2, 0.0], [0.4, 0.6, 0.0], [0.0, 0.0, 1.0]])
+    common = np.array([0.5, 0.25, 0.25])
+    behind = class_behind(crowd, common)
+    looks_0 = common * [1 - SHARED + SHARED * 0.8, SHARED * 0.4, 0]
+    np.testing.assert_allclose(behind[:, 0], looks_0 / looks_0.sum())
+    np.testing.assert_allclose(behind[:, 2], [0, 0, 1])
+
+
+def test_a_power_of_one_leaves_probabilities_alone_and_of_zero_makes_them_even():
+    given = np.array([[0.7, 0.2, 0.1], [0.5, 0.5, 0.0]])
+    powers = np.array([[1.0], [0.0]])
+    np.testing.assert_allclose(tempered(given, powers)[0], given[0])
+    np.testing.assert_allclose(tempered(given, powers)[1], 1 / 3)
+
+
+def test_perfect_annotators_leave_only_the_doubt_of_few_labels():
+    table = LabelTable.from_codes([0, 1, 1], [0, 0, 1], [0, 1, 1])
+    posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
+    found = calibrated_confidence(table, posterior, np.broadcast_to(np.eye(2), (2, 2, 2)))
+    for n_labels, confidence in zip((1, 2), found, strict=True):
+        odds = 9 ** (1 / (1 + DEPENDENCE * n_labels))
+        assert confidence == pytest.approx(odds / (1 + odds))
+
+
+def test_a_crowd_that_confuses_classes_is_never_sure():
+    table = LabelTable.from_codes([0, 1], [0, 0], [0, 1])
+    posterior = np.eye(2)
+    confusion = np.array([[[0.6, 0.4], [0.4, 0.6]]])
+    found = calibrated_confidence(table, posterior, confusion)
+    np.testing.assert_allclose(found, 1 - SHARED * 0.4)

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from annotrace.diagnosis import dominance_margins
+from annotrace.diagnosis.identifiability import (
+    best_names,
+    class_distances,
+    class_overlap,
+    groups_of_annotators,
+    margins,
+    smallest_singular_value,
+)
+from annotrace.labels import LabelTable
+
+
+def test_margins_of_equal_draws_have_no_error_bar():
+    mean = np.array([[0.6, 0.4], [0.3, 0.7]])
+    estimate = margins(np.stack([mean, mean]))
+    np.testing.assert_allclose(estimate.value, dominance_margins(mean))
+    np.testing.assert_allclose(estimate.low, estimate.high)
+
+
+def test_groups_are_numbered_by_their_labels():
+    table = LabelTable.from_codes(
+        [0, 0, 1, 2, 2, 3, 3, 4], [0, 1, 1, 3, 4, 3, 4, 3], [0] * 8, n_annotators=6
+    )
+    # 0 and 1 share item 0; 3 and 4 share items 2 and 3, five labels; 2 and 5 have none.
+    assert groups_of_annotators(table).tolist() == [1, 1, -1, 0, 0, -1]
+
+
+def test_overlap_is_nothing_where_everybody_sees_all_and_one_where_the_crowd_is_split():
+    everybody = np.full((6, 4, 4), 25.0)
+    assert class_overlap(everybody).separation == pytest.approx(0, abs=1e-6)
+    split = np.zeros((6, 4, 4))
+    split[:3, :2], split[3:, 2:] = 25.0, 25.0
+    found = class_overlap(split)
+    assert found.separation > 0.99
+    assert sorted((found.side[:2].tolist(), found.side[2:].tolist())) == [[False] * 2, [True] * 2]
+
+
+def test_few_labels_by_many_are_no_separation():
+    rng = np.random.default_rng(0)
+    counts = np.zeros((200, 5, 5))
+    for who in range(200):
+        np.add.at(counts[who], (rng.integers(0, 5, 4), 0), 1)
+    assert class_overlap(counts).separation < 0.3
+
+
+def test_classes_that_all_report_alike_are_at_no_distance():
+    confusion = np.array([[[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0.2, 0.8]]])
+    distances = class_distances(confusion, np.array([10]))
+    np.testing.assert_allclose(distances, [[0, 0, 0.8], [0, 0, 0.8], [0.8, 0.8, 0]])
+    assert smallest_singular_value(confusion, np.array([10])) == pytest.approx(0, abs=1e-7)
+
+
+def test_singular_value_is_that_of_matrices_side_by_side():
+    confusion = np.random.default_rng(0).dirichlet(np.ones(3), (2, 3))
+    stacked = np.concatenate([np.sqrt(0.25) * confusion[0], np.sqrt(0.75) * confusion[1]], axis=1)
+    expected = np.linalg.svd(stacked, compute_uv=False)[-1]
+    assert smallest_singular_value(confusion, np.array([1, 3])) == pytest.approx(expected)
+
+
+def test_names_that_fit_best_show_a_permutation():
+    mean = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.7, 0.2, 0.1]])
+    assert best_names(mean).tolist() == [1, 2, 0]

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from annotrace.diagnosis.prediction import LabelPrediction
+from annotrace.simulate import hammer_spammers, simulate_labels
+
+
+def test_information_is_mutual_information_where_the_truth_is_known():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 5000)
+    confusion = hammer_spammers(3, 4, 0.5, rng)
+    table = simulate_labels(truth, confusion, random_state=rng)
+    certain = np.where(np.eye(4)[truth] > 0, 0.0, -50.0)
+    row = confusion.mean(axis=0)[0]
+    expected = np.log(4) + (row * np.log(row)).sum()
+    found = LabelPrediction(table, certain, confusion).information()
+    assert found.low < expected < found.high
+
+
+def test_spammers_give_no_information_whatever_they_are_taken_for():
+    rng = np.random.default_rng(0)
+    habits = np.repeat(rng.dirichlet(np.ones(4), 6)[:, None], 4, axis=1)
+    table = simulate_labels(rng.integers(0, 4, 800), habits, labels_per_item=1, random_state=rng)
+    taken_for_good = hammer_spammers(6, 4, 0.7, rng)
+    found = LabelPrediction(table, np.zeros((800, 4)), taken_for_good).information()
+    assert found.low < 0.005
+
+
+def test_the_gain_of_telling_two_classes_apart_is_what_is_lost_by_merging_them():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 6000)
+    confusion = np.array([[[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]]] * 2)
+    table = simulate_labels(truth, confusion, random_state=rng)
+    certain = np.where(np.eye(3)[truth] > 0, 0.0, -50.0)
+    ((pair, gain, claimed),) = LabelPrediction(table, certain, confusion).pair_information([(0, 1)])
+    rows = confusion[0, :2]
+    # Jensen-Shannon divergence of the two rows: both classes are equally common.
+    expected = (rows * np.log(rows / rows.mean(axis=0))).sum(axis=1).mean()
+    assert pair == (0, 1)
+    assert claimed == pytest.approx(expected, rel=0.05)
+    assert gain.low < expected < gain.high
+
+
+def test_a_difference_that_was_made_up_predicts_nothing():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 3000)
+    alike = np.array([[[0.5, 0.4, 0.1], [0.5, 0.4, 0.1], [0.1, 0.1, 0.8]]] * 6)
+    table = simulate_labels(truth, alike, labels_per_item=2, random_state=rng)
+    made_up = np.array([[[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]] * 6)
+    classifier = np.log(np.array([[0.45, 0.45, 0.1], [0.45, 0.45, 0.1], [0.1, 0.1, 0.8]])[truth])
+    ((_, gain, claimed),) = LabelPrediction(table, classifier, made_up).pair_information([(0, 1)])
+    assert gain.low < 0
+    assert claimed > 0.1

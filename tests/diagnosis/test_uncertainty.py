@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from annotrace.diagnosis import skills
+from annotrace.diagnosis.uncertainty import beta_interval, crowd_posterior
+from annotrace.simulate import simulate_labels
+
+
+def crowd(n_annotators=300, n_labels=15, seed=0, skill=(0.3, 0.95)):
+    rng = np.random.default_rng(seed)
+    right = rng.uniform(*skill, (n_annotators, 1, 1))
+    confusion = (1 - right) / 3 * (1 - np.eye(4)) + right * np.eye(4)
+    truth = rng.integers(0, 4, 600)
+    shares = np.full(n_annotators, n_labels)
+    table = simulate_labels(truth, confusion, labels_per_annotator=shares, random_state=rng)
+    return table, confusion
+
+
+def known(table, confidence):
+    """Log probabilities of a classifier that is right at a confidence."""
+    wrong = (1 - confidence) / (table.n_classes - 1)
+    return np.log(np.where(np.eye(table.n_classes)[table.truth] > 0, confidence, wrong))
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    table, confusion = crowd()
+    posterior = crowd_posterior(table, known(table, 1 - 1e-9), confusion)
+    for level in (0.5, 0.9):
+        low, high = posterior.skills(level)
+        covered = np.mean((low <= skills(confusion)) & (skills(confusion) <= high))
+        assert covered == pytest.approx(level, abs=0.06)
+
+
+def test_more_labels_give_narrower_intervals():
+    widths = []
+    for n_labels in (10, 400):
+        table, confusion = crowd(40, n_labels)
+        low, high = crowd_posterior(table, known(table, 1 - 1e-9), confusion).skills()
+        widths.append(np.mean(high - low))
+    assert widths[1] < widths[0] / 2
+
+
+def test_uncertain_truths_give_wider_intervals():
+    table, confusion = crowd(20, 150, skill=(0.4, 0.7))
+    sure, unsure = (crowd_posterior(table, known(table, c), confusion) for c in (1 - 1e-9, 0.4))
+    assert np.all(unsure.moments.skill_variance.mean() > 1.3 * sure.moments.skill_variance.mean())
+
+
+def test_someone_without_labels_is_anybody():
+    rng = np.random.default_rng(3)
+    table, confusion = crowd(100, 100)
+    shares = np.r_[np.full(100, 100), 0]
+    confusion = np.concatenate([confusion, confusion[:1]])
+    table = simulate_labels(table.truth, confusion, labels_per_annotator=shares, random_state=rng)
+    low, high = crowd_posterior(table, known(table, 1 - 1e-9), confusion).skills()
+    others = skills(confusion[:100])
+    assert 0.8 < np.mean((low[-1] <= others) & (others <= high[-1])) < 1
+
+
+def test_the_same_seed_gives_the_same_intervals():
+    table, confusion = crowd(10, 30)
+    runs = [crowd_posterior(table, known(table, 0.7), confusion, seed=s) for s in (4, 4, 5)]
+    first, same, other = (run.moments.skill_mean for run in runs)
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_beta_intervals_have_the_quantiles_of_their_moments():
+    reference = beta(3, 7)
+    low, high = beta_interval(np.array([reference.mean()]), np.array([reference.var()]), 0.8)
+    np.testing.assert_allclose([low[0], high[0]], reference.ppf([0.1, 0.9]))

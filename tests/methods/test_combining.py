@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from crowds import blobs
+
+import annotrace as at
+from annotrace.errors import InputError
+
+
+def fitted():
+    X, truth, table, _ = blobs(n_items=200)
+    return at.TraceRegularized(epochs=10, restarts=1, random_state=0).fit(X, table), X, truth
+
+
+def test_new_items_get_classifier_times_labels_by_annotators_found_by_name():
+    model, X, _ = fitted()
+    table = at.LabelTable.from_codes(
+        [0, 0, 2], [5, 1, 5], [2, 2, 0], n_items=3, n_annotators=6, n_classes=3
+    )
+    expected = model.predict_proba(X[:3])
+    expected[0] *= model.confusion_[5, :, 2] * model.confusion_[1, :, 2]
+    expected[2] *= model.confusion_[5, :, 0]
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posterior(X[:3], table), expected, rtol=1e-6)
+
+
+def test_an_annotator_unseen_in_fit_is_taken_for_the_pool():
+    model, X, _ = fitted()
+    table = at.LabelTable.from_codes([0], [9], [2], n_items=1, n_annotators=10, n_classes=3)
+    pool = np.average(model.confusion_, axis=0, weights=model.table_.labels_per_annotator())
+    expected = model.predict_proba(X[:1]) * pool[:, 2]
+    np.testing.assert_allclose(model.posterior(X[:1], table), expected / expected.sum(), rtol=1e-6)
+
+
+def test_a_class_unseen_in_fit_is_refused():
+    model, X, _ = fitted()
+    table = at.LabelTable.from_codes([0], [0], [3], n_items=1, n_annotators=1, n_classes=4)
+    with pytest.raises(InputError, match="classes '3' that were not there in `fit`"):
+        model.posterior(X[:1], table)
+
+
+def test_a_method_without_annotators_says_what_to_use():
+    X, _, table, _ = blobs(n_items=60)
+    model = at.Vanilla(epochs=2, random_state=0).fit(X, table)
+    with pytest.raises(InputError, match="Vanilla has learned nothing of annotators"):
+        model.posterior(X, table)
+
+
+def test_asking_changes_nothing():
+    model, X, _ = fitted()
+    before = vars(model).copy()
+    model.posterior(X[:2], np.array([[0, -1], [1, 2]]))
+    assert all(vars(model)[name] is before[name] for name in before)

@@ -125,7 +125,7 @@ def table(results: list[Result]) -> str:
     from annotrace.experiments import published, tables
 
     parts = [
-        tables.beside_published(results, METHODS, density, published.CIFAR10[density])
+        tables.beside_published(results, METHODS, density, published.CIFAR10[density], unit=10)
         for density in DENSITIES
     ]
     return tables.page("CIFAR-10 (table 1)", results, [*parts, tables.CM_ERROR_NOTE])

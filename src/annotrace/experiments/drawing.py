@@ -177,5 +177,5 @@ def draw_methods(results: Sequence[Result], methods: Sequence[str], path: Path) 
                 accuracy = [100 * r["accuracy"] for r in own]
                 axes.scatter(accuracy, [place] * len(own), color=look(name).colour, s=18)
             axes.set_yticks(range(len(shown)), [look(name).name for name in reversed(shown)])
-            axes.set(title=density_name(density), xlabel="accuracy, %")
+            axes.set(title=density_name(density, results), xlabel="accuracy, %")
     return written

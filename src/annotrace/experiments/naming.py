@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from annotrace.experiments.runs import Result
 
 
 class Look(NamedTuple):
@@ -37,6 +40,9 @@ def look(method: str) -> Look:
     return _LOOKS.get(method, Look(method))
 
 
-def density_name(density: int) -> str:
-    """Say how many labels an item has."""
-    return "one label an item" if density == 1 else f"dense labels ({density} an item)"
+def density_name(density: int, results: Sequence[Result]) -> str:
+    """Say how many labels an item has, and whether these are of all annotators in some results."""
+    if density == 1:
+        return "one label an item"
+    dense = any(len(r["true_skills"]) == density == r["density"] for r in results)
+    return f"dense labels ({density} an item)" if dense else f"{density} labels an item"

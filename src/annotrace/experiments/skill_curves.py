@@ -47,7 +47,7 @@ def draw(
                 own = [r for r in results if r["density"] == density]
                 shown = [name for name in methods if measure == "accuracy" or name != bound]
                 _panel(axes, own, shown, measure)
-                axes.set_title(density_name(density))
+                axes.set_title(density_name(density, own))
             row[0].set_ylabel(AXIS[measure])
         for axes in grid[-1]:
             axes.set_xlabel("mean skill p")
@@ -68,7 +68,7 @@ def draw_by_crowd(results: Sequence[Result], methods: Sequence[str], path: Path)
             own = [r for r in results if (r["crowd"], r["density"]) == group]
             for axes, measure in zip(grid[:, place], AXIS, strict=True):
                 _panel(axes, own, methods, measure)
-            grid[0, place].set_title(f"{group[0]}\n{density_name(group[1])}")
+            grid[0, place].set_title(f"{group[0]}\n{density_name(group[1], own)}")
             grid[1, place].set_xlabel("mean skill p")
         for axes, measure in zip(grid[:, 0], AXIS, strict=True):
             axes.set_ylabel(AXIS[measure])

@@ -59,7 +59,7 @@ def skill_tables(title: str, results: Sequence[Result], methods: Sequence[str]) 
     parts = []
     for crowd, density in dict.fromkeys((r["crowd"], r["density"]) for r in results):
         own = [r for r in results if (r["crowd"], r["density"]) == (crowd, density)]
-        parts.append(f"## {crowd}, {density_name(density)}\n\n{_skill_table(own, methods)}")
+        parts.append(f"## {crowd}, {density_name(density, own)}\n\n{_skill_table(own, methods)}")
     note = (
         "Accuracy in per cent, mean over draws, the lowest in brackets; CM error x 100 below it. "
         "*Dominant* tells of how many draws the mean matrix is diagonally dominant."
@@ -96,15 +96,18 @@ def beside_published(
     methods: Sequence[str],
     density: int,
     published: Mapping[str, Published],
+    unit: int | None = None,
 ) -> str:
-    """Give a table of one density, the paper's numbers beside ours."""
-    classes = max((r["n_classes"] for r in results), default=10)
+    """Give a table of one density, the paper's numbers beside ours.
+
+    `unit` is what the paper's CM errors are to be multiplied by to be in ours, if that is known.
+    """
     headers = [
-        density_name(density),
+        density_name(density, results),
         "accuracy, paper",
         "accuracy, ours",
-        "CM error, paper as printed",
-        f"CM error, paper x {classes}",
+        "CM error, paper",
+        *([] if unit is None else [f"the same x {unit}"]),
         "CM error, ours",
         "seconds",
     ]
@@ -112,27 +115,28 @@ def beside_published(
     for method in methods:
         own = [r for r in results if (r["method"], r["density"]) == (method, density)]
         if own or method in published:
-            rows.append([look(method).name, *_pair(own, published.get(method), classes)])
+            rows.append([look(method).name, *_pair(own, published.get(method), unit)])
     return markdown(headers, rows)
 
 
-def _pair(own: Sequence[Result], paper: Published | None, classes: int) -> list[str]:
+def _pair(own: Sequence[Result], paper: Published | None, unit: int | None) -> list[str]:
     """Give the cells of a method: accuracy and CM error, the paper's and ours, and seconds."""
-    printed = scaled = theirs = ""
+    theirs = printed = scaled = ""
     if paper is not None:
         theirs = f"{paper.accuracy:.2f} ± {paper.accuracy_deviation:.2f}"
         if paper.cm_error is not None:
             printed = f"{paper.cm_error:.2f} ± {paper.cm_error_deviation:.2f}"
-            scaled = f"{classes * paper.cm_error:.1f}"
+            scaled = f"{(unit or 1) * paper.cm_error:.1f}"
     accuracy = mean_and_deviation([100 * r["accuracy"] for r in own])
+    errors = [printed] if unit is None else [printed, scaled]
     seconds = f"{np.mean([r['seconds'] for r in own]):.1f}" if own else ""
-    return [theirs, accuracy, printed, scaled, mean_and_deviation(_errors(own)), seconds]
+    return [theirs, accuracy, *errors, mean_and_deviation(_errors(own)), seconds]
 
 
 def by_method(results: Sequence[Result], methods: Sequence[str], density: int) -> str:
     """Give a table of one density: a row a method, the lowest accuracy beside the mean."""
     headers = [
-        density_name(density),
+        density_name(density, results),
         "accuracy",
         "lowest",
         "posterior",

@@ -203,7 +203,8 @@ class CrossFittedEM(CrowdEstimator):
             self.epochs_ = max(2, (best.number + 1) // 2)
             return history
         if number == 0:
-            self.epochs_ = int(self.epochs or getattr(self, "epochs_", 2))
+            earlier: int = getattr(self, "epochs_", 2)
+            self.epochs_ = self.epochs or earlier
         epochs = 2 * self.epochs_ if first else self.epochs_
         part = replace(settings, epochs=epochs, seed=settings.seed + 7919 * number)
         return self._run(self._networks, objective, data, items, part)

@@ -44,6 +44,12 @@ def test_the_first_seeds_that_qualify_are_taken():
     assert [seed for seed, _ in draws] == [3, 6, 9]
 
 
+def test_no_more_seeds_are_tried_than_asked_for():
+    swapped, right = np.eye(2)[::-1][None], np.eye(2)[None]
+    draws = dominant_draws(lambda seed: right if seed == 4 else swapped, 3, tries=9)
+    assert [seed for seed, _ in draws] == [4]
+
+
 def test_figures_of_classes_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     truth, predicted = rng.integers(0, 4, (2, 200))

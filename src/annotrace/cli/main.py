@@ -15,6 +15,7 @@ from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
 from annotrace.cli.predict import predict
+from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
 from annotrace.errors import AnnotraceError
 from annotrace.version import __version__
@@ -71,12 +72,13 @@ def main() -> None:
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
       annotrace convert label-studio.json --out labels.csv
+      annotrace reproduce digits
 
     `annotrace COMMAND --help` tells more about each.
     """
 
 
-for command in (demo, fit, predict, aggregate, convert, simulate):
+for command in (demo, fit, predict, aggregate, convert, simulate, reproduce):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +61,10 @@ def is_diagonally_dominant(confusion: NDArray[Any]) -> bool:
 
 
 def dominant_draws(
-    draw: Callable[[int], NDArray[Any]], n_draws: int, first_seed: int = 0
+    draw: Callable[[int], NDArray[Any]],
+    n_draws: int,
+    first_seed: int = 0,
+    tries: int | None = None,
 ) -> list[tuple[int, NDArray[Any]]]:
     """Draw groups of annotators until so many have a diagonally dominant mean matrix.
 
@@ -71,18 +75,21 @@ def dominant_draws(
     draw : callable
         From a seed to matrices of shape (n_annotators, n_classes, n_classes).
     n_draws, first_seed : int
+    tries : int, optional
+        Seeds to try at most, where it is not certain that so many draws qualify.
 
     Returns
     -------
     list of (seed, matrices)
+        Fewer than `n_draws` where `tries` ran out.
     """
     draws: list[tuple[int, NDArray[Any]]] = []
-    seed = first_seed
-    while len(draws) < n_draws:
+    for seed in count(first_seed) if tries is None else range(first_seed, first_seed + tries):
+        if len(draws) == n_draws:
+            break
         matrices = draw(seed)
         if is_diagonally_dominant(matrices):
             draws.append((seed, matrices))
-        seed += 1
     return draws
 
 

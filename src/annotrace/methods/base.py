@@ -65,6 +65,10 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     validation : float
         The share of items whose labels are held out, to stop at the best epoch by their
         likelihood; no truth is needed. 0 holds out none and keeps the last epoch.
+    select : {"likelihood", "labels", "truth"}
+        What tells the best epoch: the likelihood of the held-out labels; how often the classifier
+        agrees with them; or with the truth, if the table has it. The last two are for comparing
+        with papers that choose so.
     precision : {"float32", "bf16", "fp16"}
     fast : bool
         Replay recorded steps on a GPU; see `annotrace.training.Settings`.
@@ -113,6 +117,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     schedule: str | None = None
     patience: int | None = None
     validation: float = 0.1
+    select: str = "likelihood"
     precision: str = "float32"
     fast: bool = True
     device: str = "auto"

@@ -15,6 +15,7 @@ from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
 from annotrace.methods.protocols import PROTOCOLS, Protocol
+from annotrace.methods.selection import Score, held_out_score
 from annotrace.models import build_backbone, label_log_likelihood, posterior
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
@@ -36,6 +37,7 @@ class Steps:
     backbone: Backbone
     protocol: str
     validation: float
+    select: str
     precision: str
     fast: bool
     verbose: bool
@@ -91,7 +93,7 @@ class Steps:
         self,
         learned: nn.Module,
         objective: Callable[[Batch], Tensor],
-        score: Callable[[Batch], tuple[Tensor, int]],
+        score: Score,
         data: CrowdData,
         settings: Settings,
     ) -> list[Epoch]:
@@ -103,11 +105,12 @@ class Steps:
         labelled = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
         rest, held_out = split_positions(len(labelled), self.validation, settings.seed)
         judged = torch.from_numpy(labelled[held_out]).to(data.device)
+        judge = held_out_score(self.select, score, self._class_scores, self.table_, data.device)
 
         @torch.no_grad()
         def held_out_loss() -> float:
             with autocast(data.device, settings.precision):
-                scores = [score(batch) for batch in data.batches(judged, PREDICT_BATCH)]
+                scores = [judge(batch) for batch in data.batches(judged, PREDICT_BATCH)]
             total = torch.stack([total for total, _ in scores]).sum(0)
             return float(total.min()) / max(sum(n for _, n in scores), 1)
 
@@ -145,6 +148,11 @@ class Steps:
                 "" if checkpoint is None else fingerprint(self, settings, self.table_, self.gold_)
             ),
         )
+
+    def _class_scores(self, batch: Batch) -> Tensor:
+        """Give scores of classes for the rows of a batch, shape (n_rows, n_classes)."""
+        scores: Tensor = self.network_(batch.inputs)
+        return scores
 
     def _with_gold(self, batch: Batch, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Make logits certain where the class is known, and give what learning it costs.

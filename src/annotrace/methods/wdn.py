@@ -137,6 +137,9 @@ class WeightedDoctorNet(CrowdEstimator):
         ]
         return torch.stack(parts).sum(0).clamp_min(1e-12)
 
+    def _class_scores(self, batch: Batch) -> Tensor:
+        return self._averaged(self.network_(batch.inputs).float())
+
     @torch.no_grad()
     def _logits(self, data: CrowdData) -> Tensor:
         everything = torch.arange(len(data.source), device=data.device)

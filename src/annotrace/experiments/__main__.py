@@ -1,0 +1,73 @@
+"""The bare runner: needs torch, numpy, scipy and scikit-learn, and writes results.jsonl.
+
+`annotrace reproduce` does the same and draws; with ``--only-draw`` it draws what was run here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from annotrace.errors import AnnotraceError
+from annotrace.experiments.options import FLAGS, options_from
+from annotrace.experiments.registry import EXPERIMENTS, find_experiment
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run an experiment as the command line asks, and give the exit code."""
+    given = vars(_parser().parse_args(words))
+    from annotrace.experiments.results import FILE
+    from annotrace.experiments.sweep import sweep
+
+    out = given["out"] or Path("runs") / given["name"]
+    try:
+        results = sweep(
+            find_experiment(given["name"]),
+            options_from(given),
+            out=out,
+            data_dir=given["data_dir"],
+            device=given["device"],
+        )
+    except AnnotraceError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt as stop:
+        print(str(stop) or "Stopped.", file=sys.stderr)
+        return INTERRUPTED
+    print(f"Runs in {out / FILE}: {len(results)}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {name:18} {shows}" for name, shows in EXPERIMENTS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m annotrace.experiments",
+        description="Run an experiment of the paper; finished runs are not repeated.",
+        epilog=f"experiments:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=list(EXPERIMENTS), metavar="NAME")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="Where the images are.")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="Default: runs/NAME.")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps.")
+    for flag in FLAGS:
+        more: dict[str, Any] = {"choices": flag.choices} if flag.choices else {}
+        if flag.repeated:
+            more["action"] = "append"
+        parser.add_argument(
+            flag.flag,
+            dest=flag.name,
+            type=flag.read,
+            metavar=flag.metavar,
+            help=flag.help.replace("%", "%%"),
+            **more,
+        )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

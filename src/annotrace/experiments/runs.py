@@ -1,0 +1,168 @@
+"""A run, an experiment, and the settings that both are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from annotrace.data import LabelledSet
+from annotrace.errors import InputError
+from annotrace.experiments.options import Options
+from annotrace.methods import CrowdEstimator
+from annotrace.methods.registry import estimator_class
+
+Result: TypeAlias = dict[str, Any]
+"""A line of results.jsonl."""
+
+Split: TypeAlias = tuple[LabelledSet, LabelledSet]
+"""What is learned from, and what is tested on."""
+
+VARIANTS = {"no-trace": ("trace", {"lam": 0.0})}
+"""Rows of the paper's tables that are another method with a setting."""
+
+AS_PUBLISHED = {"pool": False, "mixup": 0.0, "restarts": 1}
+"""The trace as the paper has it, trained once like every other method."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, told so that it can be done again.
+
+    Attributes
+    ----------
+    experiment : str
+        Which asked for it. Not part of `key`: what two experiments share is done once.
+    data : str
+    method : str
+        A short name, or one of `VARIANTS`.
+    crowd : str
+        One of `crowds.CROWDS`.
+    skill : float or None
+        Mean skill of the crowd, where it has one.
+    density : int
+        Labels an item.
+    seed : int
+        Draws the crowd, the labels, the starting weights and the held-out part.
+    protocol : str
+    settings : mapping
+        Of the estimator.
+    n_items : int or None
+        How many items to learn from, if not all.
+    keep : tuple of str
+        What the result holds beside figures: "confusion", "curve".
+    """
+
+    experiment: str
+    data: str
+    method: str
+    crowd: str
+    skill: float | None
+    density: int
+    seed: int
+    protocol: str
+    settings: Mapping[str, Any]
+    n_items: int | None = None
+    keep: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name of the run: readable, and different wherever anything in it differs."""
+        told = {name: value for name, value in asdict(self).items() if name != "experiment"}
+        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:10]
+        skill = "" if self.skill is None else f"{self.skill:g}/"
+        return f"{self.data}/{self.crowd}/{skill}{self.density}/{self.method}/{self.seed}/{digest}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure: what must be run for it, and how it is drawn.
+
+    Attributes
+    ----------
+    name : str
+    methods : tuple of str
+        In the order of the table.
+    load : callable
+        From the data folder, or None, to what is learned from and tested on.
+    plan : callable
+        From `Options` to runs.
+    perform : callable
+        From a run, the data and a device to a result.
+    draw : callable
+        From results and a folder to the files written there; needs matplotlib.
+    threads : int or None
+        CPU threads to use, where all of them would be slower.
+    """
+
+    name: str
+    methods: tuple[str, ...]
+    load: Callable[[Path | None], Split]
+    plan: Callable[[Options], list[Run]]
+    perform: Callable[[Run, Split, torch.device], Result]
+    draw: Callable[[list[Result], Path], list[Path]]
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the methods of an experiment are trained by one protocol.
+
+    Attributes
+    ----------
+    common : mapping
+        Settings of every method that has them.
+    by_method : mapping
+        Further settings of one method, and of its variants.
+    by_density : mapping
+        Further settings for so many labels an item.
+    """
+
+    common: Mapping[str, Any]
+    by_method: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    by_density: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+    def settings(self, method: str, density: int, options: Options) -> dict[str, Any]:
+        """Give the settings of a run, those asked for last."""
+        estimator, variant = find_method(method)
+        own = {**self.by_method.get(estimator.method, {}), **self.by_method.get(method, {})}
+        general = {**self.common, **self.by_density.get(density, {})}
+        asked: dict[str, Any] = dict(options.set)
+        if options.select is not None:
+            asked["select"] = options.select
+        known = {each.name for each in fields(estimator)}
+        chosen = {**general, **own, **asked, **variant}
+        if method == "vanilla" and options.vanilla_decay is not None:
+            chosen["weight_decay"] = options.vanilla_decay
+        return {name: value for name, value in chosen.items() if name in known}
+
+
+def find_method(method: str) -> tuple[type[CrowdEstimator], dict[str, Any]]:
+    """Give the class of a method or variant, and the settings that make the variant."""
+    name, settings = VARIANTS.get(method, (method, {}))
+    return estimator_class(name), dict(settings)
+
+
+def chosen_methods(methods: tuple[str, ...], options: Options) -> tuple[str, ...]:
+    """Give the methods asked for, in the order of the experiment."""
+    unknown = [name for name in options.methods if name not in methods]
+    if unknown:
+        raise InputError(
+            f"--methods {','.join(unknown)}: this experiment has {', '.join(methods)}."
+        )
+    return tuple(name for name in methods if not options.methods or name in options.methods)
+
+
+def chosen_densities(densities: Sequence[int], options: Options) -> tuple[int, ...]:
+    """Give the numbers of labels an item that were asked for, in the order of the experiment."""
+    unknown = [density for density in options.densities if density not in densities]
+    if unknown:
+        raise InputError(
+            f"--densities {unknown[0]}: this experiment has {', '.join(map(str, densities))}."
+        )
+    return tuple(n for n in densities if not options.densities or n in options.densities)

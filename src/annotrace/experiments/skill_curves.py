@@ -1,0 +1,121 @@
+"""Figures against the mean skill p of the annotators: 3, 6, 9, 10 and 11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from annotrace.experiments.drawing import figure
+from annotrace.experiments.naming import density_name, look
+from annotrace.experiments.runs import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+AXIS = {"accuracy": "accuracy, %", "cm_error": "CM error x 100"}
+
+
+def draw(
+    results: Sequence[Result],
+    methods: Sequence[str],
+    measures: Sequence[str],
+    path: Path,
+    bound: str | None = None,
+) -> list[Path]:
+    """Draw one crowd: a row of panels a measure, a column a density.
+
+    Parameters
+    ----------
+    results : sequence of dict
+    methods : sequence of str
+    measures : sequence of {"accuracy", "cm_error"}
+    path : Path
+    bound : str, optional
+        A method that is given the matrices, so that it has no error of them.
+    """
+    written: list[Path] = []
+    densities = sorted({r["density"] for r in results}, reverse=True)
+    with figure(path, 3.5 * len(densities), 2.7 * len(measures) + 0.4, written) as drawn:
+        grid = drawn.subplots(
+            len(measures), len(densities), sharex=True, sharey="row", squeeze=False
+        )
+        for row, measure in zip(grid, measures, strict=True):
+            for axes, density in zip(row, densities, strict=True):
+                own = [r for r in results if r["density"] == density]
+                shown = [name for name in methods if measure == "accuracy" or name != bound]
+                _panel(axes, own, shown, measure)
+                axes.set_title(density_name(density))
+            row[0].set_ylabel(AXIS[measure])
+        for axes in grid[-1]:
+            axes.set_xlabel("mean skill p")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside lower center", ncols=3)
+    return written
+
+
+def draw_by_crowd(results: Sequence[Result], methods: Sequence[str], path: Path) -> list[Path]:
+    """Draw accuracy over CM error, a column a crowd and density."""
+    written: list[Path] = []
+    groups = list(dict.fromkeys((r["crowd"], r["density"]) for r in results))
+    if not groups:
+        return written
+    with figure(path, 2.7 * len(groups), 5.4, written) as drawn:
+        grid = drawn.subplots(2, len(groups), sharex=True, sharey="row", squeeze=False)
+        for place, group in enumerate(groups):
+            own = [r for r in results if (r["crowd"], r["density"]) == group]
+            for axes, measure in zip(grid[:, place], AXIS, strict=True):
+                _panel(axes, own, methods, measure)
+            grid[0, place].set_title(f"{group[0]}\n{density_name(group[1])}")
+            grid[1, place].set_xlabel("mean skill p")
+        for axes, measure in zip(grid[:, 0], AXIS, strict=True):
+            axes.set_ylabel(AXIS[measure])
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        drawn.legend(handles, labels, loc="outside lower center", ncols=3)
+    return written
+
+
+def _panel(axes: Axes, results: Sequence[Result], methods: Sequence[str], measure: str) -> None:
+    for name in methods:
+        own = [r for r in results if r["method"] == name and r[measure] is not None]
+        if own:
+            _curve(axes, name, own, measure)
+    if measure == "accuracy" and results:
+        _curve(axes, "annotators", results, "annotator_accuracy")
+    _shade(axes, results)
+
+
+def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> None:
+    """Draw the mean over draws against skill, and a dot a draw."""
+    skills = sorted({r["skill"] for r in results})
+    values = [[100 * r[measure] for r in results if r["skill"] == skill] for skill in skills]
+    shown = look(name)
+    axes.plot(
+        skills,
+        [np.mean(each) for each in values],
+        label=shown.name,
+        color=shown.colour,
+        marker=shown.marker,
+        markersize=4,
+        linestyle=shown.line,
+        linewidth=2.2 if name == "trace" else 1.3,
+        zorder=3 if name == "trace" else 2,
+    )
+    if shown.marker:
+        across = [r["skill"] for r in results]
+        draws = [100 * r[measure] for r in results]
+        axes.plot(across, draws, ".", color=shown.colour, markersize=4, alpha=0.5)
+
+
+def _shade(axes: Axes, results: Sequence[Result]) -> None:
+    """Shade the skills at which no draw has a diagonally dominant mean matrix."""
+    skills = sorted({r["skill"] for r in results})
+    dominant = {r["skill"] for r in results if r["dominant"]}
+    lacking = [skill for skill in skills if skill not in dominant]
+    if not lacking:
+        return
+    above = [skill for skill in skills if skill > lacking[-1]]
+    end = (lacking[-1] + above[0]) / 2 if above else lacking[-1] + 0.02
+    axes.axvspan(lacking[0] - 0.02, end, color="#dddddd", zorder=0)

@@ -1,0 +1,60 @@
+"""`annotrace reproduce`, end to end on digits, and drawing alone."""
+
+import json
+
+import pytest
+
+SMALL = ("--methods", "trace,vanilla", "--seeds", 1, "--set", "epochs=1", "--limit-items", 200)
+
+
+@pytest.fixture
+def reproduced(annotrace, tmp_path):
+    done = annotrace("reproduce", "digits", *SMALL, "--out", "out")
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def test_results_table_and_figures_are_written(reproduced, tmp_path):
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"results.jsonl", "digits.md", "digits.svg", "digits.png"}
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    runs = [json.loads(line) for line in lines]
+    assert {(run["method"], run["density"]) for run in runs} == {
+        (method, density) for method in ("trace", "vanilla") for density in (5, 1)
+    }
+    assert (tmp_path / "out" / "digits.md").read_text() in reproduced.stdout
+
+
+def test_the_same_command_runs_nothing_again(reproduced, annotrace, tmp_path):
+    before = (tmp_path / "out" / "results.jsonl").read_bytes()
+    again = annotrace("reproduce", "digits", *SMALL, "--out", "out")
+    assert again.exit_code == 0
+    assert (tmp_path / "out" / "results.jsonl").read_bytes() == before
+
+
+def test_what_is_there_is_drawn_without_running(reproduced, annotrace, tmp_path):
+    path = tmp_path / "out" / "results.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    drawn = annotrace("reproduce", "digits", *SMALL, "--out", "out", "--only-draw")
+    assert drawn.exit_code == 0
+    assert "Drawn from 3 of 4 runs" in drawn.stdout
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_nothing_to_draw_is_told_in_a_line(reproduced, annotrace):
+    other = annotrace("reproduce", "digits", "--out", "out", "--only-draw")
+    assert other.exit_code == 2
+    assert "has none of the" in other.stderr
+    assert "give those that it was run with" in other.stderr
+
+
+def test_missing_data_are_told_in_a_line(annotrace):
+    done = annotrace("reproduce", "mnist-em", "--data-dir", "nowhere")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: nowhere lacks train-images-idx3-ubyte")
+
+
+def test_help_lists_every_experiment(annotrace):
+    said = annotrace("reproduce", "--help").stdout
+    assert "cifar10-table      table 1 and figure 2" in said
+    assert "--vanilla-decay" in said

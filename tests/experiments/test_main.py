@@ -1,0 +1,41 @@
+"""The bare runner needs torch, numpy, scipy and scikit-learn, and nothing else."""
+
+import subprocess
+import sys
+
+from annotrace.experiments.__main__ import main
+from annotrace.experiments.results import read_results
+
+PLANNED = """
+import sys
+import annotrace.experiments.__main__, annotrace.experiments.sweep
+from annotrace.experiments.registry import EXPERIMENTS, find_experiment
+for name in EXPERIMENTS:
+    find_experiment(name)
+print(*sys.modules)
+"""
+
+
+def test_nothing_but_the_core_is_imported():
+    done = subprocess.run([sys.executable, "-c", PLANNED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    banned = {"polars", "matplotlib", "jinja2", "click", "rich", "safetensors", "PIL"}
+    assert not banned & set(done.stdout.split())
+
+
+def test_runs_are_written(tmp_path, capsys):
+    words = ["digits", "--methods", "vanilla", "--densities", "1", "--seeds", "1"]
+    words += ["--set", "epochs=1", "--limit-items", "100", "--out", str(tmp_path)]
+    assert main(words) == 0
+    (result,) = read_results(tmp_path / "results.jsonl")
+    assert (result["method"], result["n_items"], result["settings"]) == (
+        "vanilla",
+        100,
+        {"epochs": 1},
+    )
+    assert f"{tmp_path}" in capsys.readouterr().out
+
+
+def test_errors_are_a_line_and_an_exit_code(tmp_path, capsys):
+    assert main(["cifar10-table", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("Error: cifar10-table needs CIFAR-10")

@@ -1,0 +1,38 @@
+import pytest
+
+from annotrace.experiments.__main__ import main
+from annotrace.experiments.options import FLAGS, Options, options_from
+
+
+def test_what_is_not_given_is_left_as_it_is():
+    assert options_from({}) == Options()
+    assert options_from({"seeds": 2, "select": None}) == Options(seeds=2)
+
+
+def read(name, text):
+    return next(flag for flag in FLAGS if flag.name == name).read(text)
+
+
+def test_lists_are_by_comma_and_settings_are_read_as_json_where_they_are_any():
+    assert read("methods", "trace, gem") == ("trace", "gem")
+    assert read("skills", ".3,0.35") == (0.3, 0.35)
+    assert read("densities", "5,1") == (5, 1)
+    assert read("set", "lr=1e-3") == ("lr", 0.001)
+    assert read("set", "backbone=resnet50") == ("backbone", "resnet50")
+    assert read("set", "patience=null") == ("patience", None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing"], "invalid choice"),
+        (["digits", "--seeds", "0"], "argument --seeds"),
+        (["digits", "--set", "epochs"], "argument --set"),
+        (["digits", "--protocol", "slow"], "argument --protocol"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_flag(words, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err

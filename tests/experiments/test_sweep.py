@@ -1,0 +1,142 @@
+"""A sweep goes on where it was, keeps what others did when one fails, and asks for its data."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up import made_up
+
+import annotrace
+from annotrace.errors import AnnotraceError, DivergenceError, InputError
+from annotrace.experiments.options import Options
+from annotrace.experiments.registry import find_experiment
+from annotrace.experiments.results import FILE
+from annotrace.experiments.sweep import finished, make_plan, sweep
+
+OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
+
+
+class Performer:
+    """Stands in for training: counts runs, and goes wrong when told to."""
+
+    def __init__(self, wrong_at=None, error=None):
+        self.keys, self.wrong_at, self.error = [], wrong_at, error
+
+    def __call__(self, run, data, device):
+        if len(self.keys) == self.wrong_at:
+            self.wrong_at = None
+            raise self.error
+        self.keys.append(run.key)
+        return made_up(run)
+
+
+def digits(performer):
+    return replace(find_experiment("digits"), perform=performer)
+
+
+def test_a_stopped_sweep_goes_on_where_it_was(tmp_path):
+    stopped = Performer(2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt, match="Stopped; 2 of 4 runs are kept in"):
+        sweep(digits(stopped), OPTIONS, out=tmp_path)
+    rest = Performer()
+    results = sweep(digits(rest), OPTIONS, out=tmp_path)
+    plan = [run.key for run in make_plan(digits(rest), OPTIONS)]
+    assert stopped.keys + rest.keys == plan
+    assert [result["key"] for result in results] == plan
+    again = Performer()
+    assert sweep(digits(again), OPTIONS, out=tmp_path) == results
+    assert again.keys == []
+
+
+def test_a_half_written_run_is_run_again(tmp_path):
+    results = sweep(digits(Performer()), OPTIONS, out=tmp_path)
+    content = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(content[:-40])
+    again = Performer()
+    assert sweep(digits(again), OPTIONS, out=tmp_path) == results
+    assert again.keys == [results[-1]["key"]]
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_a_run_that_fails_leaves_the_others_and_is_tried_again(tmp_path, capsys):
+    failing = Performer(1, DivergenceError("The loss is nan."))
+    with pytest.raises(AnnotraceError, match="1 of 4 runs failed, the first with: The loss is nan"):
+        sweep(digits(failing), OPTIONS, out=tmp_path)
+    assert "failed: vanilla" in capsys.readouterr().err
+    assert len(finished(digits(failing), OPTIONS, tmp_path)) == 3
+    again = Performer()
+    assert len(sweep(digits(again), OPTIONS, out=tmp_path)) == 4
+    assert len(again.keys) == 1
+
+
+def test_other_settings_are_other_runs(tmp_path):
+    sweep(digits(Performer()), OPTIONS, out=tmp_path)
+    assert finished(digits(Performer()), replace(OPTIONS, set=(("epochs", 3),)), tmp_path) == []
+
+
+def test_every_run_and_the_time_left_are_shown(tmp_path, capsys):
+    sweep(digits(Performer()), OPTIONS, out=tmp_path)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("[4/4] vanilla, pairwise-flippers 0.4, 1 label, seed")
+    assert last.endswith("(0 s left)")
+
+
+@pytest.mark.parametrize("name", ["mnist-em", "cifar10-table"])
+def test_missing_data_are_asked_for(name, tmp_path):
+    experiment = find_experiment(name)
+    with pytest.raises(InputError, match="give --data-dir the folder"):
+        sweep(experiment, Options(), out=tmp_path)
+    with pytest.raises(InputError, match=f"{tmp_path} lacks .*"):
+        sweep(experiment, Options(), out=tmp_path, data_dir=tmp_path)
+
+
+def test_what_no_method_knows_is_refused(tmp_path):
+    digits = find_experiment("digits")
+    with pytest.raises(InputError, match="--set depth: no method of digits has such a setting"):
+        sweep(digits, Options(set=(("depth", 3),)), out=tmp_path)
+    with pytest.raises(InputError, match="--methods majik: this experiment has"):
+        sweep(digits, Options(methods=("majik",)), out=tmp_path)
+    with pytest.raises(InputError, match="--densities 3: this experiment has 5, 1"):
+        sweep(digits, Options(densities=(3,)), out=tmp_path)
+
+
+# A signal to the process itself, so that it always comes in the second run.
+INTERRUPTED = """
+import os, signal, sys
+from annotrace.experiments import performing
+from annotrace.training import loop
+
+finish, epochs = loop._finish_epoch, []
+
+def finish_and_press_ctrl_c(state, *others):
+    finish(state, *others)
+    epochs.append(state.epoch)
+    if len(epochs) == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+
+loop._finish_epoch = finish_and_press_ctrl_c
+from annotrace.experiments.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_ctrl_c_in_a_training_keeps_the_runs_before_it(tmp_path):
+    words = ["digits", "--out", tmp_path, "--methods", "vanilla", "--seeds", "1"]
+    words += ["--set", "epochs=2", "--limit-items", "200"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = str(Path(annotrace.__file__).parents[1])
+    stopped = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *map(str, words)],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert stopped.returncode == 128 + signal.SIGINT, stopped.stderr
+    assert "Stopped; 1 of 2 runs are kept" in stopped.stderr.splitlines()[-1]
+    (line,) = (tmp_path / FILE).read_text().splitlines()
+    assert json.loads(line)["density"] == 5

@@ -1,0 +1,30 @@
+from made_up import made_up
+
+from annotrace.experiments import cifar10_table
+from annotrace.experiments.options import Options
+from annotrace.experiments.sweep import make_plan
+from annotrace.experiments.tables import markdown, mean_and_deviation
+
+
+def test_mean_and_deviation():
+    assert mean_and_deviation([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
+    assert mean_and_deviation([2.5], places=1) == "2.5"
+    assert mean_and_deviation([]) == ""
+
+
+def test_numbers_stand_on_the_right():
+    table = markdown(["method", "accuracy"], [["trace", "81"]])
+    assert table == "| method | accuracy |\n| --- | ---: |\n| trace | 81 |"
+
+
+def test_table_1_has_the_papers_numbers_beside_ours_in_both_units():
+    options = Options(methods=("trace", "vanilla"))
+    results = [made_up(run) for run in make_plan(cifar10_table.EXPERIMENT, options)]
+    for seed, result in enumerate(results):
+        result["accuracy"] = 0.88 + 0.01 * (seed // 2 % 3)
+    page = cifar10_table.table(results)
+    dense, single = (line for line in page.splitlines() if line.startswith("| trace"))
+    assert "| 81.23 ± 0.21 | 89.00 ± 1.00 | 0.72 ± 0.01 | 7.2 |" in dense
+    assert "| 77.65 ± 0.31 | 89.00 ± 1.00 | 1.22 ± 0.01 | 12.2 |" in single
+    assert "| MBEM | 73.33 ± 0.46 |  | 2.53 ± 0.24 | 25.3 |  |  |" in page
+    assert "cannot have been made so" in page

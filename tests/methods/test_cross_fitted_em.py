@@ -111,11 +111,12 @@ def test_labels_that_come_later_are_learned_without_starting_over():
     assert np.mean(model.posterior_.argmax(1) == truth) > 0.9
 
 
-@pytest.mark.parametrize("folds", [1, 0])
-def test_folds_that_hold_out_nothing_are_refused(folds):
+@pytest.mark.parametrize(("name", "value", "least"), [("folds", 1, 2), ("rounds", 0, 1)])
+def test_settings_that_learn_nothing_are_refused(name, value, least):
     X, _, table, _ = blobs(n_items=30)
-    with pytest.raises(InputError, match=f"`folds` to be at least 2, but got {folds}"):
-        quick(folds=folds).fit(X, table)
+    message = f"`{name}` to be at least {least}, but got {value}"
+    with pytest.raises(InputError, match=message):
+        quick(**{name: value}).fit(X, table)
 
 
 def test_more_folds_than_items_leave_some_empty():

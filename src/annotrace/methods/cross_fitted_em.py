@@ -267,8 +267,11 @@ class CrossFittedEM(CrowdEstimator):
         return fresh
 
     def _network_for(self, sample: Tensor) -> Ensemble:
-        if self.folds < 2:
-            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
+        for name, least in (("folds", 2), ("rounds", 1)):
+            if getattr(self, name) < least:
+                raise InputError(
+                    f"Expected `{name}` to be at least {least}, but got {getattr(self, name)}."
+                )
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
         )

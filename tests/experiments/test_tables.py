@@ -23,7 +23,7 @@ def test_table_1_has_the_papers_numbers_beside_ours_in_both_units():
     for seed, result in enumerate(results):
         result["accuracy"] = 0.88 + 0.01 * (seed // 2 % 3)
     page = cifar10_table.table(results)
-    dense, single = (line for line in page.splitlines() if line.startswith("| trace"))
+    dense, single = (line for line in page.splitlines() if line.startswith("| trace |"))
     assert "| 81.23 ± 0.21 | 89.00 ± 1.00 | 0.72 ± 0.01 | 7.2 |" in dense
     assert "| 77.65 ± 0.31 | 89.00 ± 1.00 | 1.22 ± 0.01 | 12.2 |" in single
     assert "| MBEM | 73.33 ± 0.46 |  | 2.53 ± 0.24 | 25.3 |  |  |" in page

@@ -16,7 +16,7 @@ class Look(NamedTuple):
 
 # Told apart by people who do not see red or green (Okabe and Ito), and by markers without colour.
 _LOOKS = {
-    "trace": Look("trace (the paper's)", "#0072B2", "o"),
+    "trace": Look("trace", "#0072B2", "o"),
     "no-trace": Look("without the trace", "#D55E00", "s"),
     "mbem": Look("MBEM", "#D55E00", "s"),
     "gem": Look("generalized EM", "#E69F00", "^"),

@@ -20,6 +20,13 @@ CM_ERROR_NOTE = (
     "paper's numbers are given as printed, and times the number of classes, probably our unit."
 )
 
+SELECTION = {
+    "likelihood": "epoch chosen by the likelihood of held-out labels",
+    "labels": "epoch chosen by accuracy against held-out labels",
+    "truth": "epoch chosen by accuracy against the truth of held-out items",
+    "last epoch": "last epoch kept",
+}
+
 
 def page(title: str, results: Sequence[Result], parts: Sequence[str]) -> str:
     """Put a page together: title, what was run, tables and notes."""
@@ -163,14 +170,16 @@ def _how(results: Sequence[Result]) -> str:
     if not results:
         return "No runs."
 
+    trained = [r for r in results if "selection" in r]
+
     def told(name: str) -> str:
         return ", ".join(sorted({str(r[name]) for r in results if r.get(name)}))
 
-    chosen = told("selection")
+    chosen = " or ".join(SELECTION[how] for how in sorted({r["selection"] for r in trained}))
     torch_versions = ", ".join(sorted({r["versions"]["torch"] for r in results}))
     parts = [
         f"Protocol *{told('protocol')}*",
-        f"epoch chosen by *{chosen}*" if chosen else "",
+        chosen,
         f"{len(results)} runs",
         f"{sum(r.get('seconds', 0.0) for r in results) / 60:.1f} minutes of training",
         f"on {told('device')}" if told("device") else "",

@@ -11,7 +11,7 @@ are drawn at random, --capacity does not bind them: each gives about N / 20 = 70
 
 A policy is "random"; "items" (the items most in doubt, annotators drawn at random); "activelab"
 (the items by cleanlab's ActiveLab, annotators drawn at random; needs --cleanlab, a folder for an
-environment of its own); or "allocate" with settings behind it: "allocate:criterion=accuracy".
+environment of its own); or "allocate" with settings behind it: "allocate:per_item=2".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from active_lab import active_lab_scores, make_environment
 from sklearn.decomposition import PCA
 
 import annotrace as at
-from annotrace.allocation.doubt import probability
+from annotrace.allocation.gain import settled
 
 N_ITEMS, N_ANNOTATORS, N_CLASSES = 1400, 20, 10
 BATCH = 140
@@ -58,10 +58,11 @@ class Crowd:
         self.answers = self.answers.clip(max=N_CLASSES - 1)
         known = np.sort(self.rng.permutation(N_ANNOTATORS)[self.n_new :])
         self.labels = list(enumerate(self.rng.choice(known, N_ITEMS).tolist()))
-        self.left = {who: self.capacity for who in range(N_ANNOTATORS)}
+        self.left = dict.fromkeys(range(N_ANNOTATORS), self.capacity)
         self.order = self.rng.permutation(N_ITEMS)
 
     def fit(self, method: str) -> Any:
+        """Learn from the labels so far."""
         item, annotator = np.array(self.labels).T
         table = at.LabelTable.from_codes(
             item,
@@ -74,6 +75,7 @@ class Crowd:
         return at.make(method, random_state=self.seed).fit(self.X, table)
 
     def ask(self, pairs: list[tuple[int, int]]) -> None:
+        """Add the labels of some pairs (item, annotator)."""
         self.labels += pairs
         for _, who in pairs:
             if self.left[who] is not None:
@@ -96,7 +98,7 @@ def next_labels(policy: str, crowd: Crowd, model: Any, cleanlab: Path | None) ->
     if name == "random":
         items, crowd.order = crowd.order[:BATCH], crowd.order[BATCH:]
     elif name == "items":
-        items = np.argsort(-probability(model.posterior_[:, None]), kind="stable")[:BATCH]
+        items = np.argsort(settled(model.posterior_), kind="stable")[:BATCH]
     else:
         item, annotator = np.array(crowd.labels).T
         labels = {"item": item, "annotator": annotator, "label": crowd.answers[item, annotator]}

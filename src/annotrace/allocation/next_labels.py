@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.allocation.annotators import pooled_matrices
-from annotrace.allocation.doubt import CRITERIA, Array
+from annotrace.allocation.gain import Array
 from annotrace.allocation.people import Available, Cost, People
 from annotrace.allocation.plan import Plan
 from annotrace.allocation.reasons import explain
@@ -37,7 +37,6 @@ def allocate(
     available: Available = None,
     at_least: int = 10,
     per_item: int = 1,
-    criterion: str = "probability",
 ) -> Any:
     """Choose the labels to ask for next: which item, by whom, and why.
 
@@ -61,8 +60,6 @@ def allocate(
         budget goes into knowing them.
     per_item : int
         New labels of an item at most.
-    criterion : {"probability", "information", "accuracy"}
-        What a label is to gain; see `annotrace.allocation.doubt`.
 
     Returns
     -------
@@ -82,34 +79,23 @@ def allocate(
     >>> at.allocate(truth, 1, at_least=0).select("item", "annotator").rows()
     [('c', 'cy')]
     """
-    _check(budget, per_item, criterion)
+    _check(budget, per_item)
     table = model.table_
     people = People(table.annotators, available, cost)
     posterior = _cautious(model)
     n_new = len(people.names) - table.n_annotators
-    plan = Plan(
-        table,
-        posterior,
-        pooled_matrices(table, posterior, n_new),
-        people.cost,
-        CRITERIA[criterion],
-        per_item,
-    )
+    matrices = pooled_matrices(table, posterior, n_new)
+    plan = Plan(table, posterior, matrices, people.cost, per_item)
     n_labels = np.pad(table.labels_per_annotator(), (0, n_new))
     n_introductions = _plan_labels(plan, people, n_labels, budget, at_least)
     return _as_frame(plan, people, n_labels, model.posterior_, n_introductions)
 
 
-def _check(budget: float, per_item: int, criterion: str) -> None:
+def _check(budget: float, per_item: int) -> None:
     if not budget > 0:
         raise InputError(f"Expected `budget` to be above 0, but got {budget!r}.")
     if per_item < 1:
         raise InputError(f"Expected `per_item` to be at least 1, but got {per_item!r}.")
-    if criterion not in CRITERIA:
-        raise InputError(
-            f"Expected `criterion` to be one of {', '.join(map(repr, CRITERIA))}, "
-            f"but got {criterion!r}."
-        )
 
 
 def _cautious(model: Fitted) -> Array:

@@ -13,26 +13,30 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.allocation.doubt import (
-    Array,
-    Doubt,
-    after_report,
-    condense,
-    plausible,
-)
+from annotrace.allocation.gain import Array, Reports, after_report, settled
 from annotrace.labels import LabelTable
+from annotrace.labels.codes import labels_of
 
 # A label that gains less is not asked for: a thousand of them would settle one item.
 WORTHWHILE = 1e-3
-# Gains that differ by less are equal, and the label goes to whoever has the fewest.
-TIE = 1e-9
+# Gains are compared to so many digits; equal ones go to whoever has the fewest labels to give.
+DIGITS = 12
 # Costs such as 0.1 do not add up to the budget exactly.
 ROUNDING = 1e-9
+# Numbers that a comparison may hold at a time: 8 MB, which a processor keeps close by.
+CELLS = 1 << 20
+# Those who can label an item best are kept for when the first of them can be asked no more.
+CANDIDATES = 32
 NOBODY = -1
+
+# The most that a label of an item could gain for its cost, negated; whether it is no mere bound,
+# annotators having been compared; and the item.
+Queue: TypeAlias = list[tuple[float, bool, int]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class PlannedLabel:
 
 @dataclass
 class Plan:
-    """Labels planned so far, and what is left to plan with.
+    """Labels planned so far, and what is known of the items once they are given.
 
     Parameters
     ----------
@@ -57,8 +61,6 @@ class Plan:
         [annotator, true, reported]; there may be more annotators than in the table.
     cost : ndarray of shape (n_annotators,)
         Of one label.
-    doubt : callable
-        One of `annotrace.allocation.doubt.CRITERIA`.
     per_item : int
         New labels of an item at most.
 
@@ -66,20 +68,23 @@ class Plan:
     ----------
     labels : list of PlannedLabel
         In the order in which they were planned.
+    load : ndarray of shape (n_annotators,), int64
+        The labels that each has to give.
     """
 
     table: LabelTable
     posterior: Array
     matrices: Array
     cost: Array
-    doubt: Doubt
     per_item: int
     labels: list[PlannedLabel] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.load = np.zeros(len(self.cost), np.int64)
+        self._reports = Reports(self.matrices)
         self._asked: dict[int, list[int]] = {}
         self._joint: dict[int, Array] = {}
+        self._candidates: dict[int, tuple[NDArray[np.intp], Array]] = {}
 
     def spend(self, budget: float, capacity: NDArray[np.int64]) -> float:
         """Plan labels until money, capacity or doubt is used up.
@@ -95,72 +100,92 @@ class Plan:
         float
             What is left of the budget.
         """
-        left, budget = capacity.copy(), budget * (1 + ROUNDING)
-        queue = self._queue(left)
-        while queue:
-            score, item, annotator = heapq.heappop(queue)
-            if annotator == NOBODY or left[annotator] < 1 or self.cost[annotator] > budget:
-                open_to = np.flatnonzero((left > 0) & (self.cost <= budget))
-                self._compare(queue, item, open_to)
+        left, money = capacity.copy(), budget * (1 + ROUNDING)
+        queue = self._line_up()
+        while queue and np.any(can_be_asked := (left > 0) & (self.cost <= money)):
+            bound, compared, item = heapq.heappop(queue)
+            if not compared:
+                self._compare(queue, self._with_neighbours(queue, item), can_be_asked)
                 continue
-            self._ask(item, annotator, -score * self.cost[annotator])
+            score, annotator = self._choose(item, can_be_asked)
+            if score < -bound:
+                if score > 0:
+                    heapq.heappush(queue, (-score, annotator != NOBODY, item))
+                continue
+            self._ask(item, annotator, score * self.cost[annotator])
             left[annotator] -= 1
-            budget -= self.cost[annotator]
+            money -= self.cost[annotator]
             if len(self._asked[item]) < self.per_item:
-                bound = self.doubt(self._joint[item]) / self.cost.min()
-                heapq.heappush(queue, (-float(bound), item, NOBODY))
-        return budget
+                heapq.heappush(queue, (-self._doubt(item) / self.cost.min(), False, item))
+        return money
 
-    def _queue(self, capacity: NDArray[np.int64]) -> list[tuple[float, int, int]]:
+    def _line_up(self) -> Queue:
         """Line up items by the most that a label could gain for its cost."""
-        if not np.any(capacity > 0):
-            return []
-        doubt = self.doubt(self.posterior[:, None, :])
-        for item, joint in self._joint.items():
-            doubt[item] = self.doubt(joint) if len(self._asked[item]) < self.per_item else 0
-        cheapest = self.cost[capacity > 0].min()
-        worthwhile = np.flatnonzero(doubt >= WORTHWHILE)
-        bounds = (-doubt[worthwhile] / cheapest).tolist()
-        queue = [
-            (bound, item, NOBODY) for bound, item in zip(bounds, worthwhile.tolist(), strict=True)
-        ]
+        doubt = 1 - settled(self.posterior)
+        for item, annotators in self._asked.items():
+            doubt[item] = self._doubt(item) if len(annotators) < self.per_item else 0
+        items = np.flatnonzero(doubt >= WORTHWHILE)
+        bounds = -doubt[items] / self.cost.min()
+        queue = [(b, False, item) for b, item in zip(bounds.tolist(), items.tolist(), strict=True)]
         heapq.heapify(queue)
         return queue
 
+    def _with_neighbours(self, queue: Queue, item: int) -> NDArray[np.int64]:
+        """Take from the queue what waits behind an item to be compared, as much as fits."""
+        items = [item]
+        rows = len(self._known(item))
+        while queue and not queue[0][1] and (rows + 1) * self._reports.width <= CELLS:
+            items.append(heapq.heappop(queue)[2])
+            rows += len(self._known(items[-1]))
+        return np.array(items)
+
     def _compare(
-        self, queue: list[tuple[float, int, int]], item: int, open_to: NDArray[np.intp]
+        self, queue: Queue, items: NDArray[np.int64], can_be_asked: NDArray[np.bool_]
     ) -> None:
-        """Find who should label an item, and line it up again by what that gains."""
-        open_to = np.setdiff1d(open_to, self._have_labelled(item), assume_unique=True)
-        if not len(open_to):
-            return
-        gains = self._gains(item, open_to)
-        scores = np.where(gains >= WORTHWHILE, gains / self.cost[open_to], 0)
-        best = scores.max()
-        if best > 0:
-            equal = np.flatnonzero(scores >= best * (1 - TIE))
-            chosen = equal[np.argmin(self.load[open_to[equal]])]
-            heapq.heappush(queue, (-float(scores[chosen]), item, int(open_to[chosen])))
+        """Find who could label each of some items best, and line these up by what that gains."""
+        gains = np.where(can_be_asked, self._gains(items), 0)
+        scores = np.where(gains >= WORTHWHILE, gains / self.cost, 0)
+        people = np.arange(len(self.cost))
+        for item, row in zip(items.tolist(), scores, strict=True):
+            # Where many are equal, each item begins with another of them.
+            best = np.lexsort(((people - item) % len(people), self.load, -row))[:CANDIDATES]
+            best = best[row[best] > 0]
+            self._candidates[item] = best, row[best]
+            if len(best):
+                heapq.heappush(queue, (-float(row[best[0]]), True, item))
 
-    def _have_labelled(self, item: int) -> NDArray[np.int64]:
-        given = self.table.annotator[self.table.offsets[item] : self.table.offsets[item + 1]]
-        planned = np.array(self._asked.get(item, []), np.int64)
-        return np.union1d(given, planned)
+    def _choose(self, item: int, can_be_asked: NDArray[np.bool_]) -> tuple[float, int]:
+        """Give the best score of an item's candidates, and who has it and the least to do."""
+        candidates, scores = self._candidates[item]
+        free = can_be_asked[candidates]
+        if not np.any(free):
+            more = len(candidates) == CANDIDATES
+            return float(scores[-1]) if more else 0.0, NOBODY
+        best = scores[free][0]
+        equal = candidates[free & (scores == best)]
+        return float(best), int(equal[np.argmin(self.load[equal])])
 
-    def _gains(self, item: int, annotators: NDArray[np.intp]) -> Array:
-        joint, classes = self._known(item)
-        after = after_report(joint, self.matrices[np.ix_(annotators, classes)])
-        gains: Array = self.doubt(joint) - self.doubt(after)
-        return gains
+    def _gains(self, items: NDArray[np.int64]) -> Array:
+        """Give what each annotator could tell of each item, nothing where they have labelled it."""
+        joints = [self._known(item) for item in items.tolist()]
+        starts = np.cumsum([0, *map(len, joints[:-1])])
+        gains: Array = np.add.reduceat(self._reports.gains(np.concatenate(joints)), starts, axis=0)
+        row, labels = labels_of(self.table.offsets, items)
+        gains[row, self.table.annotator[labels]] = 0
+        for place, item in enumerate(items.tolist()):
+            gains[place, self._asked.get(item, [])] = 0
+        return np.round(gains, DIGITS, out=gains)
 
-    def _known(self, item: int) -> tuple[Array, NDArray[np.intp]]:
-        classes = plausible(self.posterior[item])
-        return self._joint.get(item, self.posterior[item, classes][None]), classes
+    def _known(self, item: int) -> Array:
+        """Give the joint array of an item, (n_rows, n_classes)."""
+        before: Array = self.posterior[item][None]
+        return self._joint.get(item, before)
+
+    def _doubt(self, item: int) -> float:
+        return 1 - float(settled(self._joint[item]).sum())
 
     def _ask(self, item: int, annotator: int, gain: float) -> None:
-        joint, classes = self._known(item)
-        after = after_report(joint, self.matrices[np.ix_([annotator], classes)])
-        self._joint[item] = condense(after[0])
+        self._joint[item] = after_report(self._known(item), self.matrices[annotator])
         self._asked.setdefault(item, []).append(annotator)
         self.load[annotator] += 1
         self.labels.append(PlannedLabel(item, annotator, gain))

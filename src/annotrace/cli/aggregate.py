@@ -47,8 +47,8 @@ def aggregate(
     LABELS is a table of who gave which label to what, as in `annotrace fit`.
 
     RUN becomes a folder: truth.csv (item, label, confidence, the probability of every class),
-    annotators.csv (annotator, number of labels, skill), and confusion.npz (who takes what for
-    what).
+    annotators.csv (annotator, number of labels, skill), confusion.npz (who takes what for what),
+    and labels.parquet (the labels, for `annotrace next`).
 
     \b
     Examples:
@@ -119,6 +119,7 @@ def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
     with replacing(out / "annotators.csv") as file:
         frame.write_csv(file)
     write_confusion(out, table, aggregation.confusion_)
+    table.write(out / "labels.parquet")
     with replacing(out / "run.json") as file:
         file.write(json.dumps(_describe(aggregation, name), indent=1).encode() + b"\n")
 

@@ -81,6 +81,14 @@ def test_capacity_is_kept(model):
     assert max(Counter(at.allocate(model, 30, available=6)["annotator"]).values()) <= 6
 
 
+def test_capacity_is_kept_by_many_who_are_all_alike():
+    item, annotator = np.arange(400), np.arange(400) % 100
+    table = at.LabelTable.from_codes(item, annotator, np.zeros(400, int), n_classes=2)
+    capacity = {who: 1 if who < 40 else 5 for who in range(100)}
+    frame = at.allocate(fitted(table, np.full((400, 2), 0.5)), 1000, available=capacity, at_least=0)
+    assert Counter(frame["annotator"]) == capacity
+
+
 def test_cost_counts_against_the_budget_and_for_the_choice(model):
     frame = at.allocate(model, 10, cost=2.5)
     assert len(frame) == 4

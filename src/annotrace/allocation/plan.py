@@ -108,7 +108,7 @@ class Plan:
                 self._compare(queue, self._with_neighbours(queue, item), can_be_asked)
                 continue
             score, annotator = self._choose(item, can_be_asked)
-            if score < -bound:
+            if annotator == NOBODY or score < -bound:
                 if score > 0:
                     heapq.heappush(queue, (-score, annotator != NOBODY, item))
                 continue
@@ -155,7 +155,10 @@ class Plan:
                 heapq.heappush(queue, (-float(row[best[0]]), True, item))
 
     def _choose(self, item: int, can_be_asked: NDArray[np.bool_]) -> tuple[float, int]:
-        """Give the best score of an item's candidates, and who has it and the least to do."""
+        """Give the best score of an item's candidates, and who has it and the least to do.
+
+        Where none is left, nobody, and a bound on what those who are no candidates could score.
+        """
         candidates, scores = self._candidates[item]
         free = can_be_asked[candidates]
         if not np.any(free):

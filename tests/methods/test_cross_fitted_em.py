@@ -39,7 +39,8 @@ def test_rounds_mend_what_the_votes_begin():
 
 def test_no_network_learns_from_the_items_it_judges():
     X, _, table, _ = blobs(n_items=100, labels_per_item=1)
-    model = quick(rounds=1, mixup=1.0).fit(X, table)
+    settings = {"rounds": 1, "epochs": 3}
+    model = quick(**settings).fit(X, table)
     judged = model.fold_ == 3
     swapped = at.LabelTable.from_codes(
         table.item,
@@ -49,7 +50,7 @@ def test_no_network_learns_from_the_items_it_judges():
         n_annotators=6,
         n_classes=3,
     )
-    other = quick(rounds=1, mixup=1.0).fit(X, swapped)
+    other = quick(**settings).fit(X, swapped)
     own = model.network_.each(model.network_.stage(torch.from_numpy(X)))
     theirs = other.network_.each(other.network_.stage(torch.from_numpy(X)))
     np.testing.assert_array_equal(own[3].detach(), theirs[3].detach())

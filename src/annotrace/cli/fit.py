@@ -32,8 +32,8 @@ CHECKPOINT = "checkpoint.pt"
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="How to learn: auto (the recommended recipe), crossfit, trace, gem, mbem, single-cm, wdn, "
-    "soft-bootstrap, vanilla, two-stage or oracle.",
+    help="How to learn: auto, crossfit, trace, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, "
+    "two-stage or oracle. The default, auto, is the recommended recipe.",
 )
 @click.option(
     "--confusion",

@@ -187,7 +187,7 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--method", default="trace")
+    parser.add_argument("--method", default="auto")
     parser.add_argument("--seed", type=int, default=1000, help="of the first crowd of each kind")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

@@ -101,7 +101,7 @@ SUMS = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--method", default="trace")
+    parser.add_argument("--method", default="auto")
     parser.add_argument("--crowds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="of the first crowd")
     parser.add_argument("--out", type=Path)

@@ -18,6 +18,7 @@ from annotrace.version import __version__
 
 if TYPE_CHECKING:
     from annotrace import aggregation, data, diagnosis, methods, nn, simulate
+    from annotrace.allocation import allocate
     from annotrace.labels import LabelTable
     from annotrace.methods import (
         CrossFittedEM,
@@ -51,6 +52,7 @@ __all__ = [
     "WeightedDoctorNet",
     "__version__",
     "aggregation",
+    "allocate",
     "data",
     "diagnosis",
     "list_methods",
@@ -63,7 +65,11 @@ __all__ = [
 
 # Found on first use, so that the command line can answer `--help` without importing torch.
 _FOLDERS = ("aggregation", "data", "diagnosis", "methods", "nn", "simulate")
-_HOMES = {"LabelTable": "annotrace.labels", "load": "annotrace.methods.runs"}
+_HOMES = {
+    "LabelTable": "annotrace.labels",
+    "allocate": "annotrace.allocation",
+    "load": "annotrace.methods.runs",
+}
 
 
 def __getattr__(name: str) -> Any:

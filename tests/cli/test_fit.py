@@ -37,7 +37,7 @@ def test_a_run_holds_the_truth_and_the_annotators(annotrace, crowd):
 def test_accuracy_is_told_beside_majority_vote(annotrace, crowd):
     said = annotrace(*FIT, "--out", "run").stdout.splitlines()
     rows = [line.split() for line in said]
-    assert ["trace", "1.000", "1.000"] in rows
+    assert ["auto", "1.000", "1.000"] in rows
     assert ["majority", "vote", "1.000", "1.000"] in rows
     assert ["hen", "30", "1.000", "1.000"] in rows
 
@@ -128,7 +128,10 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, crowd):
         ((*FIT, "--features", "none.npz"), "none.npz: no such file."),
         ((*FIT, "--item", "pic"), "labels.csv has no column 'pic'; it has 'photo', 'who'"),
         ((*FIT, "--class", "cat", "--class", "dog"), "'hen'"),
-        ((*FIT, "--method", "magic"), "There is no method 'magic'; there are trace,"),
+        (
+            (*FIT, "--method", "magic"),
+            "There is no method 'magic'; there are auto, crossfit,",
+        ),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
         ((*FIT, "--epochs", 0), "Expected `epochs` to be a whole number larger than 0, but got 0."),
         ((*FIT, "--device", "toaster"), "but got 'toaster'."),

@@ -6,18 +6,34 @@ from annotrace.diagnosis.confidence import (
     SHARED,
     calibrated_confidence,
     class_behind,
+    mistakes_alike,
     tempered,
 )
 from annotrace.labels import LabelTable
 
 
-def test_what_looks_like_a_class_is_by_bayes_another_where_the_crowd_confuses_them():
-    crowd = np.array([[0.8, 0.2, 0.0], [0.4, 0.6, 0.0], [0.0, 0.0, 1.0]])
+def test_what_looks_like_a_class_is_by_bayes_another_where_all_confuse_them():
+    mistakes = np.array([[0.0, 0.2, 0.0], [0.4, 0.0, 0.0], [0.0, 0.0, 0.0]])
     common = np.array([0.5, 0.25, 0.25])
-    behind = class_behind(crowd, common)
-    looks_0 = common * [1 - SHARED + SHARED * 0.8, SHARED * 0.4, 0]
+    behind = class_behind(mistakes, common)
+    looks_0 = common * [0.8, 0.4, 0]
     np.testing.assert_allclose(behind[:, 0], looks_0 / looks_0.sum())
     np.testing.assert_allclose(behind[:, 2], [0, 0, 1])
+
+
+def test_mistakes_that_two_make_alike_are_told_from_those_of_one():
+    alike = np.array([[0.7, 0.3, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    other = np.array([[0.7, 0.0, 0.3], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    n_labels = np.array([10, 10])
+    both = mistakes_alike(np.stack([alike, alike]), n_labels)
+    np.testing.assert_allclose(both, [[0, 0.3, 0], [0, 0, 0], [0, 0, 0]])
+    np.testing.assert_allclose(mistakes_alike(np.stack([alike, other]), n_labels), 0, atol=1e-12)
+    np.testing.assert_allclose(mistakes_alike(alike[None], n_labels[:1]), 0)
+
+
+def test_guesses_spread_over_all_classes_are_not_mistakes_made_alike():
+    spammers = np.repeat((0.4 * np.eye(5) + 0.12)[None], 3, axis=0)
+    np.testing.assert_allclose(mistakes_alike(spammers, np.full(3, 7)), 0, atol=1e-12)
 
 
 def test_a_power_of_one_leaves_probabilities_alone_and_of_zero_makes_them_even():
@@ -37,8 +53,8 @@ def test_perfect_annotators_leave_only_the_doubt_of_few_labels():
 
 
 def test_a_crowd_that_confuses_classes_is_never_sure():
-    table = LabelTable.from_codes([0, 1], [0, 0], [0, 1])
+    table = LabelTable.from_codes([0, 1], [0, 1], [0, 1])
     posterior = np.eye(2)
-    confusion = np.array([[[0.6, 0.4], [0.4, 0.6]]])
+    confusion = np.repeat(np.array([[[0.6, 0.4], [0.4, 0.6]]]), 2, axis=0)
     found = calibrated_confidence(table, posterior, confusion)
     np.testing.assert_allclose(found, 1 - SHARED * 0.4)

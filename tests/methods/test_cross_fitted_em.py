@@ -39,7 +39,8 @@ def test_rounds_mend_what_the_votes_begin():
 
 def test_no_network_learns_from_the_items_it_judges():
     X, _, table, _ = blobs(n_items=100, labels_per_item=1)
-    model = quick(rounds=1, mixup=1.0).fit(X, table)
+    settings = {"rounds": 1, "epochs": 3}
+    model = quick(**settings).fit(X, table)
     judged = model.fold_ == 3
     swapped = at.LabelTable.from_codes(
         table.item,
@@ -49,7 +50,7 @@ def test_no_network_learns_from_the_items_it_judges():
         n_annotators=6,
         n_classes=3,
     )
-    other = quick(rounds=1, mixup=1.0).fit(X, swapped)
+    other = quick(**settings).fit(X, swapped)
     own = model.network_.each(model.network_.stage(torch.from_numpy(X)))
     theirs = other.network_.each(other.network_.stage(torch.from_numpy(X)))
     np.testing.assert_array_equal(own[3].detach(), theirs[3].detach())
@@ -111,11 +112,12 @@ def test_labels_that_come_later_are_learned_without_starting_over():
     assert np.mean(model.posterior_.argmax(1) == truth) > 0.9
 
 
-@pytest.mark.parametrize("folds", [1, 0])
-def test_folds_that_hold_out_nothing_are_refused(folds):
+@pytest.mark.parametrize(("name", "value", "least"), [("folds", 1, 2), ("rounds", 0, 1)])
+def test_settings_that_learn_nothing_are_refused(name, value, least):
     X, _, table, _ = blobs(n_items=30)
-    with pytest.raises(InputError, match=f"`folds` to be at least 2, but got {folds}"):
-        quick(folds=folds).fit(X, table)
+    message = f"`{name}` to be at least {least}, but got {value}"
+    with pytest.raises(InputError, match=message):
+        quick(**{name: value}).fit(X, table)
 
 
 def test_more_folds_than_items_leave_some_empty():

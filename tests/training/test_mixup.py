@@ -57,3 +57,12 @@ def test_images_of_bytes_are_mixed_as_numbers():
     torch.testing.assert_close(
         mixed_logits(network, images, mixture), expected, rtol=1e-4, atol=1e-5
     )
+
+
+def test_bytes_that_a_perceptron_takes_are_mixed_as_numbers():
+    rows = torch.randint(0, 255, (8, 3), dtype=torch.uint8)
+    network = build_backbone("mlp", rows, 3)
+    torch.manual_seed(0)
+    mixture = draw_mixture(1.0, torch.zeros(8, dtype=torch.long))
+    expected = network(mixture.mix(rows.float()))
+    torch.testing.assert_close(mixed_logits(network, rows, mixture), expected)

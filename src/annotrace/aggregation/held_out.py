@@ -83,13 +83,19 @@ class HeldOutEM:
         for step in range(STEPS):
             labels = self.evidence.add_up(self._columns.log())
             if step % CALIBRATE_EVERY == 0:
-                self.temperature = self._calibrate(logits, labels)
+                self.temperature = self._calibrate(logits, labels)[0]
             log_p = torch.log_softmax(logits / self.temperature, 1)
             self.posterior, log_evidence = self.evidence.normalise(labels.add_(log_p))
             counts = self._count(self.posterior)
             self._prior = pool(counts.sum(0), self._prior)
             self._learn(counts)
         self.label_loss = -log_evidence / self.evidence.table.n_labels
+
+    def judge(self, logits: Tensor) -> float:
+        """Give the loss of a label by a classifier, at its best temperature, as matrices stand."""
+        labels = self.evidence.add_up(self._columns.log())
+        loss = self._calibrate(logits.to(self.evidence.dtype), labels)[1]
+        return loss / self.evidence.table.n_labels
 
     def matrices(self) -> Tensor:
         """Give the matrices by all labels, (n_annotators, n_classes, n_classes)."""
@@ -103,7 +109,9 @@ class HeldOutEM:
         others = (counts.sum(0) - counts).clamp_(min=0) + self._prior
         self._columns = (others / others.sum(2, keepdim=True)).view(-1, *self.shape[1:])
 
-    def _calibrate(self, logits: Tensor, labels: Tensor) -> float:
+    def _calibrate(self, logits: Tensor, labels: Tensor) -> tuple[float, float]:
+        """Find the temperature at which labels are likeliest, and their loss at it."""
+
         def loss(log_temperature: float) -> float:
             log_p = torch.log_softmax(logits / float(np.exp(log_temperature)), 1)
             return -self.evidence.normalise(labels + log_p)[1]
@@ -111,7 +119,7 @@ class HeldOutEM:
         found = minimize_scalar(
             loss, bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 0.05}
         )
-        return float(np.exp(found.x))
+        return float(np.exp(found.x)), float(found.fun)
 
 
 def _one_for_each_fold(table: LabelTable, fold: NDArray[np.int64], n_folds: int) -> LabelTable:

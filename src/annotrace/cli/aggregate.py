@@ -47,8 +47,9 @@ def aggregate(
     LABELS is a table of who gave which label to what, as in `annotrace fit`.
 
     RUN becomes a folder: truth.csv (item, label, confidence, the probability of every class),
-    annotators.csv (number of labels, skill with its 90 % interval, flags), and confusion.npz
-    (who takes what for what). The verdict says whether the labels show the truth at all.
+    annotators.csv (number of labels, skill with its 90 % interval, flags), confusion.npz (who
+    takes what for what), and labels.parquet (the labels, for `annotrace next`). The verdict says
+    whether the labels show the truth at all.
 
     \b
     Examples:
@@ -106,6 +107,7 @@ def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
     with replacing(out / "annotators.csv") as file:
         frame.write_csv(file)
     write_confusion(out, table, aggregation.confusion_)
+    table.write(out / "labels.parquet")
     with replacing(out / "run.json") as file:
         described = _describe(aggregation, name) | {"diagnosis": describe_diagnosis(aggregation)}
         file.write(json.dumps(described, indent=1).encode() + b"\n")
@@ -140,7 +142,7 @@ def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path) -> None:
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):
         click.echo(f"{ties:,} items are ties, broken by --seed.")
-    click.echo(f"Wrote {out}: truth.csv, annotators.csv and confusion.npz.")
+    click.echo(f"Wrote {out}: truth.csv, annotators.csv, confusion.npz and labels.parquet.")
 
 
 def _agreement(table: LabelTable) -> str:

@@ -43,7 +43,7 @@ def demo(out: Path, overwrite: bool, seed: int) -> None:
 
     from annotrace.data import load_digits
     from annotrace.diagnosis import dominant_draws
-    from annotrace.methods import TraceRegularized
+    from annotrace.methods import CrowdClassifier
     from annotrace.simulate import pairwise_flippers, simulate_labels
 
     check_folder(out, RUN_FILES, overwrite)
@@ -58,7 +58,7 @@ def demo(out: Path, overwrite: bool, seed: int) -> None:
         f"{ANNOTATORS} annotators, right {SKILL:.0%} of the time, label {table.n_items:,} digits, "
         "one label a digit. Training:"
     )
-    ours = TraceRegularized(random_state=seed, verbose=True).fit(train.X, table)
+    ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
     _print_scores(ours, _plain_classifiers(train, table, seed), train, test)
     _print_annotators(ours, confusion)
     ours.save(out)

@@ -29,17 +29,22 @@ CHECKPOINT = "checkpoint.pt"
 @out_options("RUN", "Folder to write the run to.")
 @click.option(
     "--method",
-    default="trace",
+    default="auto",
     show_default=True,
     metavar="NAME",
-    help="How to learn: trace, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, two-stage or "
-    "oracle.",
+    help="How to learn: auto, crossfit, trace, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, "
+    "two-stage or oracle. The default, auto, is the recommended recipe.",
 )
 @click.option(
     "--confusion",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="For --method oracle: the true matrices, as the confusion.npz of `annotrace simulate`.",
+)
+@click.option(
+    "--learn-truth",
+    is_flag=True,
+    help="Learn from the classes in --truth too: they are then known for certain.",
 )
 @click.option(
     "--keep-unlabelled",
@@ -80,6 +85,7 @@ def fit(
     overwrite: bool,
     method: str,
     confusion: Path | None,
+    learn_truth: bool,
     keep_unlabelled: bool,
     image_size: int,
     grey: bool,
@@ -119,7 +125,7 @@ def fit(
     if not quiet:
         click.echo(describe_labels(table, layout))
     try:
-        model.fit(source, table)
+        model.fit(source, table, gold=_known(table) if learn_truth else None)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_go_on(ctx, checkpoint)) from None
     model.save(out)
@@ -141,6 +147,16 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
     if resume and not checkpoint.exists():
         raise RunError(f"There is no {checkpoint} to go on from; leave out --resume.")
     return checkpoint
+
+
+def _known(table: LabelTable) -> list[Any]:
+    """Give the true class of each item where the table has it."""
+    from annotrace.errors import InputError
+
+    if table.truth is None:
+        raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
+    names = table.classes.tolist()
+    return [names[code] if code >= 0 else None for code in table.truth.tolist()]
 
 
 def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource, LabelTable]:

@@ -10,7 +10,14 @@ import click
 
 Command = Callable[..., Any]
 
-RUN_FILES = ("truth.csv", "annotators.csv", "confusion.npz", "model.safetensors", "run.json")
+RUN_FILES = (
+    "truth.csv",
+    "annotators.csv",
+    "confusion.npz",
+    "labels.parquet",
+    "model.safetensors",
+    "run.json",
+)
 
 
 def out_options(

@@ -38,8 +38,8 @@ _OPTIONS = (
     click.option(
         "--truth",
         metavar="COLUMN",
-        help="Column with the true class where it is known (empty elsewhere). Never learned "
-        "from; only used to say how well it went.",
+        help="Column with the true class where it is known (empty elsewhere): to say how well "
+        "it went, not to learn from.",
     ),
     click.option(
         "--question",

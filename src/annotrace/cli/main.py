@@ -14,6 +14,7 @@ from annotrace.cli.aggregate import aggregate
 from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
+from annotrace.cli.next_labels import next_labels
 from annotrace.cli.predict import predict
 from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
@@ -71,6 +72,7 @@ def main() -> None:
       annotrace fit labels.csv --images photos/ --out run
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
+      annotrace next run --budget 500
       annotrace convert label-studio.json --out labels.csv
       annotrace reproduce digits
 
@@ -78,7 +80,7 @@ def main() -> None:
     """
 
 
-for command in (demo, fit, predict, aggregate, convert, simulate, reproduce):
+for command in (demo, fit, predict, aggregate, next_labels, convert, simulate, reproduce):
     main.add_command(command)
 
 if __name__ == "__main__":

@@ -7,11 +7,12 @@ class that everybody takes for another looks like that other. So what is usual h
 
 - labels of one item are worth less than as many of different items: evidence is divided by the
   *design effect* of samples that hang together, 1 + `DEPENDENCE` x labels;
-- a share `SHARED` of the crowd's mistakes is made by all: what looks like class j is truly class i
-  as often as that share of the crowd's matrix says.
+- a share `SHARED` of the mistakes that several annotators make alike is made by all at once: what
+  looks like class j is then truly class i. Mistakes that each makes in a way of its own, and
+  guesses spread over all classes, are not counted.
 
 Both numbers are from eleven public crowds with known truth (docs/trust.md): without them the mean
-calibration error is .092, with them .059.
+calibration error is .092, with them .056.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.metrics import pooled_confusion
 from annotrace.labels.table import LabelTable
 
-DEPENDENCE = 0.3
+DEPENDENCE = 0.2
 SHARED = 0.3
 
 
@@ -45,8 +45,8 @@ def calibrated_confidence(
     """
     n_labels = table.labels_per_item()[:, None]
     apparent = tempered(posterior, 1 / (1 + DEPENDENCE * n_labels))
-    crowd = pooled_confusion(confusion, table.labels_per_annotator())
-    true = apparent @ class_behind(crowd, posterior.mean(axis=0)).T
+    alike = mistakes_alike(confusion, table.labels_per_annotator())
+    true = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
     likeliest: NDArray[np.float64] = true[np.arange(len(true)), posterior.argmax(axis=1)]
     return likeliest
 
@@ -59,13 +59,38 @@ def tempered(posterior: NDArray[Any], power: NDArray[Any]) -> NDArray[np.float64
     return probabilities
 
 
-def class_behind(crowd: NDArray[Any], common: NDArray[Any]) -> NDArray[np.float64]:
-    """Give how often each class is behind what looks like another, if mistakes are shared.
+def mistakes_alike(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Give the mistakes that annotators make alike, shape (n_classes, n_classes), zero diagonal.
+
+    The geometric mean of two different annotators' chances of the same mistake, less what would be
+    a guess: the least of a row's mistakes, where there are more than two classes.
 
     Parameters
     ----------
-    crowd : ndarray of shape (n_classes, n_classes)
-        The crowd's matrix [true, reported].
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    n_labels : ndarray of shape (n_annotators,)
+    """
+    weight = n_labels / n_labels.sum()
+    alone = np.square(weight).sum()
+    if alone > 1 - 1e-9:
+        return np.zeros(confusion.shape[1:])
+    mean = np.einsum("r,rij->ij", weight, confusion)
+    own = np.einsum("r,rij->ij", np.square(weight), np.square(confusion))
+    alike = np.sqrt(np.maximum(np.square(mean) - own, 0) / (1 - alone))
+    diagonal = np.eye(len(mean), dtype=bool)
+    if len(mean) > 2:
+        alike = alike - np.where(diagonal, np.inf, alike).min(axis=1, keepdims=True)
+    mistakes: NDArray[np.float64] = np.where(diagonal, 0, np.maximum(alike, 0))
+    return mistakes
+
+
+def class_behind(mistakes: NDArray[Any], common: NDArray[Any]) -> NDArray[np.float64]:
+    """Give how often each class is behind what looks like another (Bayes' rule).
+
+    Parameters
+    ----------
+    mistakes : ndarray of shape (n_classes, n_classes)
+        How often all take a class for another, [true, apparent]; zero diagonal.
     common : ndarray of shape (n_classes,)
         How common classes are.
 
@@ -74,7 +99,7 @@ def class_behind(crowd: NDArray[Any], common: NDArray[Any]) -> NDArray[np.float6
     ndarray of shape (n_classes, n_classes)
         [true, apparent], columns sum to one.
     """
-    looks_like = (1 - SHARED) * np.eye(len(crowd)) + SHARED * crowd
+    looks_like = mistakes + np.diag(1 - mistakes.sum(axis=1))
     joint = np.maximum(common, 1e-12)[:, None] * looks_like
     behind: NDArray[np.float64] = joint / joint.sum(axis=0)
     return behind

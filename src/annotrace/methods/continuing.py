@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from annotrace.diagnosis import pooled_confusion
 from annotrace.errors import InputError
@@ -28,12 +29,15 @@ class Before:
     confusion : ndarray of shape (n_annotators, n_classes, n_classes) or None
     fold : ndarray of shape (n_items,) or None
         The part that each item was held out with, where a method has such.
+    parts : dict of nn.Module
+        All that was learned, by name.
     """
 
     table: LabelTable
     input_shape: tuple[int, ...]
     confusion: NDArray[Any] | None
     fold: NDArray[np.int64] | None
+    parts: dict[str, nn.Module]
 
     def check(self, model: CrowdEstimator) -> None:
         """See that the network fits what is to be learned now."""
@@ -69,6 +73,7 @@ def learned_before(model: CrowdEstimator) -> Before | None:
         model.input_shape_,
         getattr(model, "confusion_", None),
         getattr(model, "fold_", None),
+        model._parts(),
     )
 
 

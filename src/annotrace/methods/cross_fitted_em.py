@@ -22,6 +22,7 @@ The classifier is the mean of the K networks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -32,7 +33,6 @@ from torch import Tensor, nn
 
 from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.errors import InputError
-from annotrace.labels import LabelTable
 from annotrace.methods.base import CrowdEstimator, settled
 from annotrace.methods.continuing import Before
 from annotrace.methods.steps import PREDICT_BATCH
@@ -45,12 +45,14 @@ from annotrace.training import (
     Epoch,
     Settings,
     autocast,
+    best_epoch,
     draw_mixture,
     join_histories,
 )
 
-STEPS_A_ROUND = 220
 STEPS_OF_THE_START = 1300
+MOST_EPOCHS = 60
+PATIENCE = 5
 AFRESH = 0.5
 SHARED = ("backbone", "batch_size", "lr", "weight_decay", "precision", "fast", "device", "verbose")
 
@@ -72,7 +74,8 @@ class CrossFittedEM(CrowdEstimator):
     restarts : int
         Trainings of the trace-regularised start, of which the best is taken.
     epochs : int, optional
-        Of a round; the first has twice as many. By default enough for 220 steps, from 2 to 10.
+        Of a round; the first has twice as many. By default the first round ends where labels of
+        held-out items are explained best, with 60 epochs at most.
     validation : float
         Share of items held out by the start alone; the rounds hold out every item in turn.
     **others
@@ -88,6 +91,8 @@ class CrossFittedEM(CrowdEstimator):
         The part that each item was held out with.
     label_loss_ : list of float
         Negative log-likelihood of a label after each round, held out as above.
+    epochs_ : int
+        Of a round, as given or found.
     temperature_ : float
         What logits are divided by, as the labels ask for.
 
@@ -104,7 +109,7 @@ class CrossFittedEM(CrowdEstimator):
     """
 
     folds: int = 5
-    rounds: int = 4
+    rounds: int = 5
     mixup: float = 1.0
     start: Literal["trace", "votes"] = "trace"
     restarts: int = 4
@@ -119,14 +124,12 @@ class CrossFittedEM(CrowdEstimator):
         for number in range(self.rounds):
             if number:
                 self._networks.shrink_towards(self._fresh_networks(data), AFRESH)
-            part = self._round_settings(settings, number)
-            history = join_histories(history, self._fit_networks(data, inner.posterior, part))
+            history = join_histories(history, self._fit_networks(data, inner, settings, number))
             logits = self._held_out_logits(data)
             if number == 0 and not self._has_matrices:
                 inner.start(torch.softmax(logits, 1))
             inner.run(logits)
             self.label_loss_.append(inner.label_loss)
-            history[-1] = replace(history[-1], held_out=inner.label_loss)
         self._keep(inner, logits)
         return history
 
@@ -140,6 +143,7 @@ class CrossFittedEM(CrowdEstimator):
             inner.run(self._held_out_logits(data))
             return []
         if self.start == "votes":
+            inner.start(inner.posterior)
             return []
         first = self._first_model(data, settings)
         inner.posterior = torch.from_numpy(first.posterior_).to(inner.posterior.dtype)
@@ -148,7 +152,8 @@ class CrossFittedEM(CrowdEstimator):
 
     def _first_model(self, data: CrowdData, settings: Settings) -> TraceRegularized:
         shared = {name: getattr(self, name) for name in SHARED}
-        epochs = epochs_for(STEPS_OF_THE_START, self.table_, settings, least=3, most=60)
+        steps_an_epoch = self.table_.n_items / settings.batch_size
+        epochs = int(np.clip(round(STEPS_OF_THE_START / steps_an_epoch), 3, MOST_EPOCHS))
         model = TraceRegularized(
             **shared,
             pool=False,
@@ -172,18 +177,41 @@ class CrossFittedEM(CrowdEstimator):
         before = self._go_on.folds(self.table_)
         return np.where(before >= 0, before, fold)
 
-    def _round_settings(self, settings: Settings, number: int) -> Settings:
-        epochs = self.epochs or epochs_for(STEPS_A_ROUND, self.table_, settings, least=2, most=10)
-        first = number == 0 and self._go_on is None
-        return replace(
-            settings, epochs=2 * epochs if first else epochs, seed=settings.seed + 7919 * number
-        )
+    def _fit_networks(
+        self, data: CrowdData, inner: HeldOutEM, settings: Settings, number: int
+    ) -> list[Epoch]:
+        """Let each network learn the posterior of the items outside its fold.
 
-    def _fit_networks(self, data: CrowdData, truth: Tensor, settings: Settings) -> list[Epoch]:
-        """Let each network learn the posterior of the items outside its fold."""
-        targets = truth.float().to(data.device)
-        fold = torch.from_numpy(self.fold_).to(data.device)
-        network = torch.arange(self.folds, device=data.device)[:, None]
+        The first round ends where the labels of held-out items are explained best, unless the
+        epochs are given; the others are half as long.
+        """
+        items = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
+        objective = self._objective(inner.posterior.float().to(data.device), data.device)
+        first = number == 0 and self._go_on is None
+        if first and self.epochs is None:
+            part = replace(settings, epochs=MOST_EPOCHS, patience=PATIENCE)
+            history = self._run(
+                self._networks,
+                objective,
+                data,
+                items,
+                part,
+                lambda: inner.judge(self._held_out_logits(data)),
+            )
+            best = best_epoch(history)
+            assert best is not None
+            self.epochs_ = max(2, (best.number + 1) // 2)
+            return history
+        if number == 0:
+            earlier: int = getattr(self, "epochs_", 2)
+            self.epochs_ = self.epochs or earlier
+        epochs = 2 * self.epochs_ if first else self.epochs_
+        part = replace(settings, epochs=epochs, seed=settings.seed + 7919 * number)
+        return self._run(self._networks, objective, data, items, part)
+
+    def _objective(self, targets: Tensor, device: torch.device) -> Callable[[Batch], Tensor]:
+        fold = torch.from_numpy(self.fold_).to(device)
+        network = torch.arange(self.folds, device=device)[:, None]
 
         def objective(batch: Batch) -> Tensor:
             held_out = fold[batch.item] == network
@@ -195,8 +223,7 @@ class CrossFittedEM(CrowdEstimator):
             losses = cross_entropy(self._networks.each(rows), target)
             return (losses * ~held_out).sum() / len(batch.item)
 
-        items = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
-        return self._run(self.network_, objective, data, items, settings)
+        return objective
 
     @torch.no_grad()
     def _held_out_logits(self, data: CrowdData) -> Tensor:
@@ -240,8 +267,11 @@ class CrossFittedEM(CrowdEstimator):
         return fresh
 
     def _network_for(self, sample: Tensor) -> Ensemble:
-        if self.folds < 2:
-            raise InputError(f"Expected `folds` to be at least 2, but got {self.folds}.")
+        for name, least in (("folds", 2), ("rounds", 1)):
+            if getattr(self, name) < least:
+                raise InputError(
+                    f"Expected `{name}` to be at least {least}, but got {getattr(self, name)}."
+                )
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
         )
@@ -258,9 +288,3 @@ class CrossFittedEM(CrowdEstimator):
 
     def _columns(self) -> FixedConfusion:
         return self._layer
-
-
-def epochs_for(steps: int, table: LabelTable, settings: Settings, *, least: int, most: int) -> int:
-    """Give the epochs that so many steps take, within limits: small sets need more epochs."""
-    steps_an_epoch = table.n_items / settings.batch_size
-    return int(np.clip(round(steps / steps_an_epoch), least, most))

@@ -20,7 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotrace.aggregation.evidence import Evidence
+from annotrace.labels.vocabulary import look_up
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.continuing import Before
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.training import Batch, CrowdData, Epoch, Settings
@@ -65,6 +67,8 @@ class AnnotatorHeads(nn.Module):
 @dataclass(kw_only=True, eq=False, repr=False)
 class WeightedDoctorNet(CrowdEstimator):
     """A head for each annotator, averaged by learned weights.
+
+    Heads say what annotators would: classes that are known for certain only weigh them.
 
     Parameters
     ----------
@@ -160,6 +164,15 @@ class WeightedDoctorNet(CrowdEstimator):
         self._heads.to(device)
         self._average = nn.Embedding(table.n_annotators, 1).to(device)
         nn.init.zeros_(self._average.weight)
+
+    @torch.no_grad()
+    def _go_on_from(self, before: Before) -> None:
+        """Keep the heads and weights of annotators by name; new ones begin with the mean."""
+        place = torch.from_numpy(look_up(self.table_.annotators, before.table.annotators)).long()
+        for name, part in (("heads", self._heads), ("average", self._average)):
+            learned = before.parts[name].get_parameter("weight")
+            with_mean = torch.cat([learned, learned.mean(0, keepdim=True)])
+            part.weight.copy_(with_mean[place.to(learned.device)])
 
     def _parts(self) -> dict[str, nn.Module]:
         return {"network": self.network_, "heads": self._heads, "average": self._average}

@@ -50,8 +50,11 @@ class Ensemble(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Give the logarithm of the mean probability of each class, (n_rows, n_classes)."""
-        logits = self.each(self.stage(inputs)).float() / self.temperature
-        return logits.log_softmax(2).logsumexp(0) - math.log(len(logits))
+        logits = self.each(self.stage(inputs))
+        # Sums of a few numbers in float32 depend on where in the array they stand.
+        wide = logits.float() if logits.device.type == "mps" else logits.double()
+        log_p = (wide / self.temperature).log_softmax(2)
+        return log_p.logsumexp(0) - math.log(len(log_p))
 
     @torch.no_grad()
     def shrink_towards(self, fresh: Ensemble, share: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -82,14 +82,7 @@ def train(
     clock, saved = time.monotonic() - state.seconds, time.monotonic()
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
         while state.epoch < settings.epochs and not state.finished:
-            order = _shuffle(items, settings, state.epoch)
-            parts = order.split(settings.batch_size)
-            n_labels = data.count_labels(order, settings.batch_size)
-            network.train()
-            while state.batch < len(parts):
-                set_rate(state, settings, state.epoch + state.batch / len(parts))
-                step(parts[state.batch], n_labels[state.batch])
-                state.batch += 1
+            for _ in _steps_of_an_epoch(state, step, data, items, settings):
                 state.seconds = time.monotonic() - clock
                 stop_if_asked()
             _finish_epoch(state, score, settings, clock)
@@ -108,6 +101,21 @@ def train(
         state.finished = True
         save()
     return state.history
+
+
+def _steps_of_an_epoch(
+    state: TrainingState, step: Step, data: CrowdData, items: Tensor, settings: Settings
+) -> Iterator[None]:
+    """Make the steps that are left of an epoch, one each time that the next is asked for."""
+    order = _shuffle(items, settings, state.epoch)
+    parts = order.split(settings.batch_size)
+    n_labels = data.count_labels(order, settings.batch_size)
+    state.network.train()
+    while state.batch < len(parts):
+        set_rate(state, settings, state.epoch + state.batch / len(parts))
+        step(parts[state.batch], n_labels[state.batch])
+        state.batch += 1
+        yield
 
 
 def _make_step(

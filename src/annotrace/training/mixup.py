@@ -29,7 +29,8 @@ class Mixture(NamedTuple):
     partner: Tensor
 
     def mix(self, rows: Tensor) -> Tensor:
-        """Mix the rows, or the targets, of a batch, shape (n_rows, ...)."""
+        """Mix the rows, or the targets, of a batch, shape (n_rows, ...); bytes become numbers."""
+        rows = rows if rows.is_floating_point() else rows.float()
         return torch.lerp(rows[self.partner], rows, self.weight.to(rows.dtype))
 
     def partners(self, batch: Batch) -> Batch:

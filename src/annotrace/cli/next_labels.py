@@ -1,0 +1,180 @@
+"""`annotrace next`: who should label what next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from annotrace.cli.folders import check_file
+from annotrace.cli.tables import SHOWN, print_table
+
+if TYPE_CHECKING:
+    from annotrace.allocation import Fitted
+
+FILE = "next.csv"
+
+
+@click.command("next", short_help="Choose who should label what next.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    required=True,
+    help="What may be spent: the number of labels, where each costs 1.",
+)
+@click.option(
+    "--annotators",
+    "people",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="csv of those who can be asked: annotator, and if wanted capacity (labels at most) and "
+    "cost (of a label). New names are newcomers. All of the run unless given.",
+)
+@click.option(
+    "--capacity",
+    type=click.IntRange(min=0),
+    help="Labels by each annotator at most, where the file does not say.",
+)
+@click.option(
+    "--at-least",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="Annotators with fewer labels are asked first, until they have so many.",
+)
+@click.option(
+    "--per-item",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="New labels of an item at most.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help=f"csv file to write.  [default: {FILE} in RUN]",
+)
+@click.option("--overwrite", is_flag=True, help="Write over what an earlier command left there.")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def next_labels(
+    run: Path,
+    budget: float,
+    people: Path | None,
+    capacity: int | None,
+    at_least: int,
+    per_item: int,
+    out: Path | None,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    """Choose the labels that are expected to tell most of the truth, given what RUN has learned.
+
+    RUN is a folder that `annotrace fit` or `annotrace aggregate` wrote. The csv has a row a label
+    to ask for, the most useful first: item, annotator, priority, expected_gain (by how much the
+    probability of the item's true class is expected to rise), and the reason in words. Nobody is
+    asked for an item they have labelled. Learn again when the labels are in, and ask anew.
+
+    \b
+    Examples:
+      annotrace next run --budget 500
+      annotrace next run --budget 500 --capacity 50 --out next.csv
+      annotrace next run --budget 80.5 --annotators people.csv --per-item 2
+    """
+    from annotrace.allocation import allocate
+    from annotrace.labels.writing import replacing
+
+    out = out or run / FILE
+    if run.is_dir():
+        check_file(out, overwrite)
+    model = _load(run)
+    available, cost = _read_people(people, capacity)
+    frame = allocate(
+        model,
+        budget,
+        cost=cost,
+        available=available,
+        at_least=at_least,
+        per_item=per_item,
+    )
+    with replacing(out) as file:
+        frame.write_csv(file)
+    if not quiet:
+        _tell(frame, budget, out)
+
+
+def _load(run: Path) -> Fitted:
+    from annotrace.methods.aggregated_runs import load_aggregated
+    from annotrace.methods.runs import load
+
+    try:
+        described = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        described = {}
+    if isinstance(described, dict) and described.get("kind") == "aggregation":
+        return load_aggregated(run)
+    return load(run, device="cpu")
+
+
+def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
+    """Read who can be asked, as `annotrace.allocate` takes it: available, cost."""
+    if path is None:
+        return capacity, 1.0
+    from annotrace.errors import InputError
+    from annotrace.labels.delimited import read_delimited
+
+    frame, rows = read_delimited(path.read_bytes(), str(path))
+    if "annotator" not in frame.columns:
+        raise InputError(f"{path}: expected a column 'annotator', but it has {frame.columns}.")
+    names = frame["annotator"].fill_null("").to_list()
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise InputError(f"{path}: {twice!r} stands there more than once; keep one row for each.")
+    limits = _numbers(frame, "capacity", int, path, rows)
+    costs = _numbers(frame, "cost", float, path, rows)
+    available = {
+        name: capacity if limit is None else limit
+        for name, limit in zip(names, limits, strict=True)
+    }
+    return available, {n: c for n, c in zip(names, costs, strict=True) if c is not None}
+
+
+def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list[Any]:
+    from annotrace.errors import InputError
+
+    if column not in frame.columns:
+        return [None] * len(frame)
+    values: list[Any] = []
+    for row, text in zip(rows, frame[column].to_list(), strict=True):
+        try:
+            values.append(kind(text) if text else None)
+        except ValueError:
+            raise InputError(
+                f"{path}, row {row}, column {column!r}: expected a "
+                f"{'whole number' if kind is int else 'number'}, or nothing, but got {text!r}."
+            ) from None
+    return values
+
+
+def _tell(frame: Any, budget: float, out: Path) -> None:
+    import polars as pl
+
+    asked = frame.group_by("annotator", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("labels to give"),
+        pl.col("expected_gain").mean().alias("expected gain of each"),
+    )
+    asked = asked.sort("labels to give", descending=True, maintain_order=True)
+    title = f"Who should label next ({SHOWN} of {len(asked):,} annotators)"
+    rows = asked.head(SHOWN).rows()
+    if rows:
+        shown = title if len(asked) > SHOWN else "Who should label next"
+        print_table(asked.columns, rows, shown)
+        first = frame.row(0, named=True)
+        click.echo(f"\nFirst: {first['item']}, by {first['annotator']}: {first['reason']}.")
+    click.echo(
+        f"Wrote {out}: {len(frame):,} labels of {frame['item'].n_unique():,} items to ask for"
+        + (f", of a budget of {budget:g}." if len(frame) < budget else ".")
+    )

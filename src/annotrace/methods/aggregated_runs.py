@@ -1,0 +1,72 @@
+"""Runs of `annotrace aggregate`: no classifier, but the truth, the annotators and the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.errors import RunError
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import as_names, look_up
+
+FILES = ("truth.csv", "confusion.npz", "labels.parquet")
+
+
+@dataclass(eq=False)
+class AggregatedRun:
+    """What an aggregation found, as read back from a folder.
+
+    Attributes
+    ----------
+    table_ : LabelTable
+        All names are text.
+    posterior_ : ndarray of shape (n_items, n_classes)
+    confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
+    """
+
+    table_: LabelTable
+    posterior_: NDArray[Any]
+    confusion_: NDArray[Any]
+
+
+def load_aggregated(folder: str | Path) -> AggregatedRun:
+    """Read the folder that `annotrace aggregate` wrote.
+
+    Raises
+    ------
+    RunError
+        If a file is missing, damaged, or from another run.
+    """
+    import polars as pl
+
+    folder = Path(folder)
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        raise RunError(f"{folder}: no {missing[0]} in it; run `annotrace aggregate` again.")
+    try:
+        truth = pl.read_csv(folder / "truth.csv", infer_schema=False)
+        labels = pl.read_parquet(folder / "labels.parquet")
+        with np.load(folder / "confusion.npz", allow_pickle=False) as arrays:
+            matrices = {name: arrays[name] for name in ("confusion", "annotators", "classes")}
+        posterior = truth[:, 3:].cast(pl.Float64).to_numpy()
+        table = _table(truth["item"], labels, matrices)
+    except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise RunError(f"{folder}: damaged, it cannot be read as a run ({reason}).") from None
+    return AggregatedRun(table, posterior, matrices["confusion"])
+
+
+def _table(items: Any, labels: Any, matrices: dict[str, NDArray[Any]]) -> LabelTable:
+    annotators, classes = (
+        as_names(list(map(str, matrices[name].tolist()))) for name in ("annotators", "classes")
+    )
+    names = as_names(items.fill_null("").to_list())
+    item, annotator, label = (
+        look_up(as_names(labels[column].cast(str).to_list()), vocabulary)
+        for column, vocabulary in (("item", names), ("annotator", annotators), ("label", classes))
+    )
+    return LabelTable(item, annotator, label, items=names, annotators=annotators, classes=classes)

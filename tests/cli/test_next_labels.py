@@ -1,0 +1,135 @@
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
+HOSTILE = ["=cmd()|' /C'!A0", "<b>x</b>", "a,b", 'say "hi"', "שלום", "-1", "@sum", "x" * 500]
+
+
+@pytest.fixture
+def run(annotrace, crowd):
+    assert annotrace("aggregate", "labels.csv", *COLUMNS, "--out", "run").exit_code == 0
+    return crowd / "run"
+
+
+@pytest.fixture
+def sparse(annotrace, tmp_path):
+    """A run of 40 items, two of whose labels differ: 8 people, each with 10 labels."""
+    rng = np.random.default_rng(0)
+    rows = [
+        f"i{k},{who},{'cat' if rng.random() < (0.9 if k % 2 else 0.1) else 'dog'}"
+        for k in range(40)
+        for who in (f"p{k % 8}", f"p{(k + 1 + k // 8) % 8}")
+    ]
+    (tmp_path / "sparse.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
+    assert (
+        annotrace("aggregate", "sparse.csv", "--method", "dawid-skene", "--out", "run").exit_code
+        == 0
+    )
+    return tmp_path
+
+
+def given(path):
+    return set(pl.read_csv(path).select("item", "annotator").rows())
+
+
+def test_the_next_labels_of_an_aggregation(annotrace, sparse):
+    result = annotrace("next", "run", "--budget", 12)
+    assert result.exit_code == 0, result.output
+    asked = pl.read_csv(sparse / "run" / "next.csv")
+    assert asked.columns == ["item", "annotator", "priority", "expected_gain", "reason"]
+    assert len(asked) == 12
+    assert not given(sparse / "run" / "next.csv") & given(sparse / "sparse.csv")
+    assert "12 labels of 12 items to ask for" in result.output
+    assert asked["reason"][0] in result.output
+
+
+def test_the_next_labels_of_a_classifier(annotrace, crowd):
+    fit = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 3)
+    assert annotrace(*fit, "--out", "run").exit_code == 0
+    (crowd / "people.csv").write_text("annotator,capacity\nann,\ndora,4\n")
+    words = ("--budget", 20, "--annotators", "people.csv", "--out", "ask.csv")
+    result = annotrace("next", "run", *words)
+    assert result.exit_code == 0, result.output
+    # Ann has labelled everything.
+    assert pl.read_csv(crowd / "ask.csv")["annotator"].to_list() == ["dora"] * 4
+
+
+def test_a_saved_run_gives_what_its_model_gives(annotrace, sparse):
+    import annotrace as at
+
+    assert annotrace("next", "run", "--budget", 9, "--quiet").output == ""
+    table = at.LabelTable.read(sparse / "sparse.csv")
+    expected = at.allocate(at.aggregation.make("dawid-skene", random_state=0).fit(table), 9)
+    asked = pl.read_csv(sparse / "run" / "next.csv")
+    assert asked.drop("expected_gain").rows() == expected.drop("expected_gain").rows()
+
+
+def test_capacity_and_cost_come_from_a_file(annotrace, sparse):
+    (sparse / "people.csv").write_text("annotator,capacity,cost\np0,2,\np1,,0.5\np2,1,9\nnew,,\n")
+    words = ("--budget", 8, "--annotators", "people.csv", "--capacity", 3, "--at-least", 0)
+    assert annotrace("next", "run", *words).exit_code == 0
+    counts = dict(pl.read_csv(sparse / "run" / "next.csv")["annotator"].value_counts().rows())
+    assert counts["p1"] == 3
+    assert counts.get("p0", 0) <= 2
+    assert "p2" not in counts
+    assert counts.get("new", 0) <= 3
+
+
+def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
+    table = pl.DataFrame({"item": HOSTILE, "annotator": HOSTILE, "label": ["=1", "b"] * 4})
+    table.write_csv(tmp_path / "labels.csv")
+    assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
+    result = annotrace("next", "run", "--budget", 8)
+    assert result.exit_code == 0, result.output
+    asked = pl.read_csv(tmp_path / "run" / "next.csv", infer_schema=False)
+    assert set(asked["item"]) == set(HOSTILE)
+    assert set(asked["annotator"]) <= set(HOSTILE)
+
+
+def test_nothing_to_gain_is_said(annotrace, run):
+    result = annotrace("next", "run", "--budget", 5)
+    assert result.exit_code == 0
+    assert "0 labels of 0 items to ask for, of a budget of 5." in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("none", "--budget", 5), "none: no run here"),
+        (("run", "--budget", 5, "--out", "labels.csv"), "is already there"),
+        (("run", "--budget", 5, "--annotators", "absent.csv"), "absent.csv: No such file"),
+        (("run", "--budget", 5, "--annotators", "labels.csv"), "expected a column 'annotator'"),
+        (("run", "--budget", 5, "--annotators", "bad.csv"), "row 3, column 'capacity'"),
+        (("run", "--budget", 5, "--annotators", "twice.csv"), "'ann' stands there more than once"),
+        (("run", "--budget", 5, "--annotators", "dear.csv"), "cost of a label by ann to be above"),
+    ],
+)
+def test_bad_input_is_one_line(annotrace, run, words, said):
+    (run.parent / "bad.csv").write_text("annotator,capacity\nann,3\nbob,many\n")
+    (run.parent / "twice.csv").write_text("annotator,capacity\nann,3\nann,4\n")
+    (run.parent / "dear.csv").write_text("annotator,cost\nann,0\n")
+    result = annotrace("next", *words)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert said in line
+    assert not (run / "next.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["labels.parquet", "truth.csv", "confusion.npz"])
+def test_a_run_without_a_file_or_with_a_damaged_one_is_refused(annotrace, run, name):
+    (run / name).write_bytes(b"nothing")
+    result = annotrace("next", "run", "--budget", 5)
+    assert result.exit_code == 2
+    assert "damaged" in result.stderr
+    (run / name).unlink()
+    result = annotrace("next", "run", "--budget", 5)
+    assert result.exit_code == 2
+    assert f"no {name} in it" in result.stderr
+
+
+def test_a_damaged_description_is_refused(annotrace, run):
+    (run / "run.json").write_text(json.dumps([1]))
+    assert annotrace("next", "run", "--budget", 5).exit_code == 2

@@ -72,7 +72,8 @@ def show(runs: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("methods", nargs="*", default=[*METHODS, "trace@paper"])
+    every = [name for name in METHODS if name != "auto"]  # which is crossfit
+    parser.add_argument("methods", nargs="*", default=[*every, "trace@paper"])
     parser.add_argument("--skill", type=float, default=0.35)
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--labels", type=int, default=1)

@@ -359,7 +359,7 @@ class Report:
         print(f"{'ok  ' if right else 'FAIL'} {section}: {name}  {figures}", flush=True)
         if self.out is not None:
             with self.out.open("a") as file:
-                file.write(json.dumps(row | self.about) + "\n")
+                file.write(json.dumps(row | self.about).replace(f"{Path.cwd()}/", "") + "\n")
 
 
 def main() -> None:

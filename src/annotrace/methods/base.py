@@ -166,6 +166,9 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         device, seed = pick_device(self.device), seed_of(self.random_state)
         with seeded(seed, device), repeatable():
             data = CrowdData(source, table, device)
+            # On the device once: a step that copies from the host cannot be replayed.
+            known = torch.from_numpy(gold).long().to(device)
+            self._known = known if bool((known >= 0).any()) else None
             if before is None:
                 self.network_ = self._build_network(data).to(device)
             else:

@@ -50,6 +50,7 @@ class Steps:
     posterior_: NDArray[Any]
     history_: list[Epoch]
     _stages: Stages
+    _known: Tensor | None
 
     def _columns(self) -> HasColumns | None:
         """Give what the method knows of annotators, if it models them."""
@@ -164,9 +165,9 @@ class Steps:
         loss : Tensor of shape ()
             The cross-entropy of the known classes, divided by the rows of the batch.
         """
-        if not np.any(self.gold_ >= 0):
+        if self._known is None:
             return logits, logits.new_zeros(())
-        known = torch.from_numpy(self.gold_).to(batch.item.device)[batch.item].long()
+        known = self._known[batch.item]
         loss = F.cross_entropy(logits.float(), known, ignore_index=-1, reduction="sum")
         certain = CERTAIN * F.one_hot(known.clamp_min(0), logits.shape[1]).to(logits.dtype)
         return torch.where(known[:, None] >= 0, certain, logits), loss / len(batch.item)

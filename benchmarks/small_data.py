@@ -9,8 +9,8 @@ usage: python benchmarks/small_data.py [--data DIR] [--only labelme,sentiment,..
     flippers   digits, one label an item by five pairwise flippers at .35, dominant draws
     hammers    digits, five labels an item by hammer-spammers at .5
 
-Methods run as they come, and nothing in a run is chosen by truth. Writes a JSON line a run, prints tables;
-`--show` prints the tables of runs written before.
+Methods run as they come, and nothing in a run is chosen by truth. Writes a JSON line a run,
+prints tables; `--show` prints the tables of runs written before.
 """
 
 from __future__ import annotations

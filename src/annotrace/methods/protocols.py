@@ -20,6 +20,8 @@ class Protocol:
         Where their diagonal starts; None for the paper's weights 6I - 5.
     pool : bool or "auto"
         Whether annotators share a matrix from which each deviates.
+    joint : bool
+        Whether the labels of an item are taken together.
     mixup : float
         Parameter of the Beta distribution of mixup, 0 for none.
     restarts : int
@@ -31,6 +33,7 @@ class Protocol:
     confusion_lr: float
     diagonal: float | None
     pool: bool | Literal["auto"]
+    joint: bool
     mixup: float
     restarts: int
 
@@ -42,6 +45,7 @@ PROTOCOLS = {
         confusion_lr=30.0,
         diagonal=0.7,
         pool="auto",
+        joint=True,
         mixup=1.0,
         restarts=2,
     ),
@@ -50,6 +54,7 @@ PROTOCOLS = {
         confusion_lr=1.0,
         diagonal=None,
         pool=False,
+        joint=False,
         mixup=0.0,
         restarts=1,
     ),

@@ -6,6 +6,9 @@ trace of the matrices (the paper's eq. 4, scaled as in its listing)::
 
     1/N sum_n sum_{r labelled n} -log (sum_i p(i | x_n) A^(r)[i, label]) + lam 1/R sum_r tr A^(r)
 
+That takes the labels of an item one by one, as if each were of another item. By default they are
+taken together, -log sum_i p(i | x_n) prod_r A^(r)[i, label], which is the model's own likelihood.
+
 The likelihood alone cannot tell confusion from a confused classifier; the trace asks for the most
 confused annotators that explain the labels. Where the mean matrix is diagonally dominant (class by
 class, items of it are called by its name more often than items of any other class), the smallest
@@ -98,6 +101,10 @@ class TraceRegularized(CrowdEstimator):
     pool : bool or "auto", optional
         Learn a matrix that annotators share, and how each deviates from it. "auto", the default,
         tries both; the paper's protocol does not pool.
+    joint : bool, optional
+        Take the likelihood of an item's labels together, as the model has it, and not of each by
+        itself, as the paper's loss does. The same where items have one label. True by default,
+        False by the paper's protocol.
     mixup : float, optional
         Learn from mixtures of two items, by weights from Beta(mixup, mixup): 1 by default, 0 (no
         mixtures) by the paper's protocol.
@@ -130,6 +137,7 @@ class TraceRegularized(CrowdEstimator):
     parametrization: Parametrization = "softplus"
     diagonal: float | None = None
     pool: bool | Literal["auto"] | None = None
+    joint: bool | None = None
     mixup: float | None = None
     restarts: int | None = None
 
@@ -183,12 +191,12 @@ class TraceRegularized(CrowdEstimator):
         return _Run(choice, self.network_, matrices, history, is_permuted(crowd))
 
     def _objective(self, layer: Confusion, lam: float) -> Callable[[Batch], Tensor]:
-        mixup = self._or_protocol("mixup")
+        mixup, joint = self._or_protocol("mixup"), self._or_protocol("joint")
 
         def loss(batch: Batch, logits: Tensor) -> Tensor:
             logits, to_learn = self._with_gold(batch, logits)
             labels = (batch.row, batch.annotator, batch.label)
-            return trace_regularized_nll(logits, layer, *labels, lam) + to_learn
+            return trace_regularized_nll(logits, layer, *labels, lam, joint=joint) + to_learn
 
         def mixed_loss(batch: Batch) -> Tensor:
             mixture = draw_mixture(mixup, torch.zeros_like(batch.item))

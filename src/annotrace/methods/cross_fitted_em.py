@@ -172,7 +172,7 @@ class CrossFittedEM(CrowdEstimator):
             if not lost.foundings:
                 break
             before = copy.copy(inner), copy.deepcopy(self.network_), self.label_loss_.copy()
-            inner.begin_with(torch.from_numpy(lost.found(lost.foundings.pop(0))))
+            inner.begin_with(torch.from_numpy(lost.begin_posterior(lost.foundings.pop(0))))
             first = self.rounds * (2 * trial + 1)
             numbers = range(first, first + 2 * self.rounds)
             done = self._do_rounds(inner, data, settings, numbers, anew=True)

@@ -1,8 +1,10 @@
-"""Classes that got lost: nothing belongs to one, while two have gone into another.
+"""Classes that training lost or misnamed, and how to begin again with the rest kept.
 
-EM moves items one by one, and no item alone has a reason to found a class: the matrices of an empty
-class explain nothing. So the whole class must be founded at once, from a part of the one that took
-it in, and the labels asked whether they are explained better so.
+Two things go wrong where annotators are poor. Classes trade names: the labels are explained as well
+by matrices whose rows are in another order, and only the larger diagonal tells which order is
+right. And a class gets lost: hardly anything belongs to it, while two have gone into another. No
+item alone has a reason to leave that one, so the class must be founded at once, from part of the
+items of its host, and the labels asked whether they are explained better so.
 """
 
 from __future__ import annotations
@@ -16,8 +18,14 @@ from scipy.optimize import linear_sum_assignment
 from annotrace.diagnosis import pooled_confusion
 from annotrace.labels import LabelTable
 
-LOST = 0.25
-"""A class is lost where fewer items belong to it than this share of those that are called so."""
+LOST = 0.4
+"""A class may be lost where fewer items belong to it than this share of what is called so."""
+
+HOSTED = 0.3
+"""A host calls its items by the lost name at least this often, as a share of the mean diagonal."""
+
+RENAMED = 0.01
+"""By how much the sum of the diagonal must be larger for other names."""
 
 UNDECIDED = 0.5
 """Labels of each of two classes that an item is thought to have beside its own."""
@@ -39,7 +47,7 @@ class Founding(NamedTuple):
 
 
 class LostClasses:
-    """What to try where classes are lost.
+    """What is amiss with classes, as learned from labels.
 
     Parameters
     ----------
@@ -49,46 +57,76 @@ class LostClasses:
 
     Attributes
     ----------
+    order : ndarray of shape (n_classes,)
+        The learned class that fits each name best.
+    renamed : bool
+        Whether some fit another name than their own.
     foundings : list of Founding
-        The most promising first: for each lost class, hosts by how many of their items are called
-        by its name. Empty where no class is lost.
+        What to try for classes that are lost, in terms of names, the most promising first: hosts
+        by how many of their items are called by the lost name.
     """
 
     def __init__(
         self, table: LabelTable, posterior: NDArray[np.float64], confusion: NDArray[np.float64]
     ) -> None:
-        self.table = table
+        self.table, self.posterior, self.confusion = table, posterior, confusion
+        share = posterior.mean(axis=0)
         called = np.bincount(table.label, minlength=table.n_classes) / max(table.n_labels, 1)
-        lost = posterior.mean(axis=0) < LOST * called
+        lost = share < LOST * called
         crowd = pooled_confusion(confusion, table.labels_per_annotator())
+        # A lost class takes the name that nobody else fits.
         crowd[lost] = 0
-        # A class may sit under the name of the lost one: the names go round until all fit best.
-        sits, names = linear_sum_assignment(crowd, maximize=True)
-        order = sits[np.argsort(names)]
-        self.posterior, crowd, lost = posterior[:, order], crowd[order], lost[order]
-        called_so = crowd * self.posterior.mean(axis=0)[:, None]
-        self.foundings = [
-            Founding(int(name), int(host))
-            for name in np.flatnonzero(lost)
-            for host in np.argsort(-called_so[:, name])
-            if not lost[host]
-        ]
+        learned, name = linear_sum_assignment(crowd, maximize=True)
+        self.order = learned[np.argsort(name)]
+        self.renamed = bool(crowd[learned, name].sum() > np.trace(crowd) + RENAMED)
+        self.foundings = _foundings(crowd[self.order], share[self.order], lost[self.order])
 
-    def found(self, founding: Founding) -> NDArray[np.float64]:
-        """Share the items of a class with a lost one, by how many labels each has of either.
+    def begin_posterior(self, founding: Founding) -> NDArray[np.float64]:
+        """Share the items of a host with a lost class, by how many labels each has of either.
 
         Returns
         -------
         ndarray of shape (n_items, n_classes)
-            The posterior to begin with.
+            All other classes as learned, under their best names.
         """
-        name, host = founding
+        table, (name, host) = self.table, founding
         own, other = (
-            np.bincount(self.table.item[self.table.label == label], minlength=self.table.n_items)
+            np.bincount(table.item[table.label == label], minlength=table.n_items)
             for label in founding
         )
         share = (own + UNDECIDED) / (own + other + 2 * UNDECIDED)
-        posterior = self.posterior.copy()
+        posterior = self.posterior[:, self.order]
         both = posterior[:, name] + posterior[:, host]
         posterior[:, name], posterior[:, host] = both * share, both * (1 - share)
         return posterior
+
+    def begin_matrices(
+        self, founding: Founding | None, fresh: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Give the matrices under their best names, the rows of a lost class and its host `fresh`.
+
+        Parameters
+        ----------
+        founding : Founding or None
+        fresh : ndarray of shape (n_annotators, n_classes, n_classes)
+            Matrices of which nothing is learned.
+        """
+        matrices = self.confusion[:, self.order]
+        if founding is not None:
+            matrices[:, list(founding)] = fresh[:, list(founding)]
+        return matrices
+
+
+def _foundings(
+    crowd: NDArray[np.float64], share: NDArray[np.float64], lost: NDArray[np.bool_]
+) -> list[Founding]:
+    if lost.all():
+        return []
+    often = HOSTED * np.diagonal(crowd)[~lost].mean()
+    called_so = crowd * share[:, None]
+    return [
+        Founding(int(name), int(host))
+        for name in np.flatnonzero(lost)
+        for host in np.argsort(-called_so[:, name])
+        if not lost[host] and crowd[host, name] >= often
+    ]

@@ -28,10 +28,12 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from annotrace.aggregation.evidence import Evidence
 from annotrace.diagnosis import is_permuted, pooled_confusion
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
+from annotrace.methods.lost_classes import LostClasses
 from annotrace.models import Confusion, label_log_likelihood, trace_regularized_nll
 from annotrace.models.confusion import Parametrization
 from annotrace.training import (
@@ -48,7 +50,10 @@ SPARSE_ABOVE = 50_000
 """Weights from which stepping all matrices costs more than finding those of the batch."""
 
 
-WEAKEST_LAM = 1e-4
+TRIALS = 3
+WORTH_IT = 0.005
+"""How much likelier a held-out label must be, in nats, for a class to be founded."""
+
 AUTO_LAM = (0.01, 0.1)
 """What `lam="auto"` tries: the paper's, and what did best on LabelMe at a low rate."""
 
@@ -77,8 +82,13 @@ class _Run(NamedTuple):
     @property
     def rank(self) -> tuple[bool, float]:
         """Order runs, the best first: classes in place, then the loss of the held-out labels."""
+        return self.permuted, self.loss
+
+    @property
+    def loss(self) -> float:
+        """The loss of the held-out labels, if there were any."""
         best = best_epoch(self.history)
-        return self.permuted, 0.0 if best is None or best.held_out is None else best.held_out
+        return 0.0 if best is None or best.held_out is None else best.held_out
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -145,17 +155,52 @@ class TraceRegularized(CrowdEstimator):
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         choices = self._choices()
-        best = self._run_choice(data, settings, choices[0])
+        best = self._run_choice(data, settings, choices[0], self._begin_at)
         for choice in choices[1:]:
             best = min(best, self._run_choice(data, settings, choice), key=lambda run: run.rank)
-        # A penalty that was strong enough to swap classes was too strong.
-        while best.permuted and best.choice.lam > WEAKEST_LAM:
-            weaker = best.choice._replace(lam=best.choice.lam / 10, restart=best.choice.restart + 1)
-            best = self._run_choice(data, settings, weaker)
-        self.network_, self.chosen_ = best.network, best.choice._asdict()
-        self.confusion_layer_.set_matrices(best.matrices)
-        self.confusion_ = best.matrices.double().cpu().numpy()
+        if self._begin_at is None:
+            best = self._mend(best, data, settings)
+        self.chosen_ = best.choice._asdict()
+        self._take(best)
         return best.history
+
+    def _mend(self, best: _Run, data: CrowdData, settings: Settings) -> _Run:
+        """Train again where classes have traded names or are lost, from all else that was learned.
+
+        A penalty that was strong enough to swap classes was too strong. A lost class is founded as
+        long as that explains held-out labels better.
+        """
+        lost = self._lost_classes(best, data)
+        for trial in range(TRIALS):
+            founding = lost.foundings.pop(0) if lost.foundings and self.validation else None
+            if founding is None and not (lost.renamed or best.permuted):
+                break
+            fresh = self._new_layer(pool=False).matrices().double().numpy()
+            matrices = torch.from_numpy(lost.begin_matrices(founding, fresh))
+            lam = best.choice.lam if founding else best.choice.lam / 10
+            choice = best.choice._replace(lam=lam, restart=best.choice.restart + 1 + trial)
+            run = self._run_choice(data, settings, choice, matrices)
+            if founding is None or run.rank < (best.permuted, best.loss - WORTH_IT):
+                best, lost = run, self._lost_classes(run, data)
+        return best
+
+    def _lost_classes(self, run: _Run, data: CrowdData) -> LostClasses:
+        """Look for classes amiss in what was learned, with matrices counted anew.
+
+        Those of the training lag behind, and the penalty has taken from their diagonal.
+        """
+        self._take(run)
+        self._read_out(data)
+        evidence = Evidence(self.table_, self.gold_)
+        counts = evidence.count(evidence.tensor(self.posterior_)).transpose(1, 2).double().numpy()
+        counts += 1 / self.table_.n_classes
+        confusion = counts / counts.sum(axis=2, keepdims=True)
+        return LostClasses(self.table_, self.posterior_, confusion)
+
+    def _take(self, run: _Run) -> None:
+        self.network_ = run.network
+        self.confusion_layer_.set_matrices(run.matrices)
+        self.confusion_ = run.matrices.double().cpu().numpy()
 
     def _choices(self) -> list[_Choice]:
         """Give what to try, as many as there are restarts, and each combination at least once."""
@@ -170,13 +215,19 @@ class TraceRegularized(CrowdEstimator):
         turns = itertools.islice(itertools.cycle(combinations), n_runs)
         return [_Choice(lam, pool, number) for number, (lam, pool) in enumerate(turns)]
 
-    def _run_choice(self, data: CrowdData, settings: Settings, choice: _Choice) -> _Run:
-        """Train network and matrices, from a new start but for the first time."""
+    def _run_choice(
+        self,
+        data: CrowdData,
+        settings: Settings,
+        choice: _Choice,
+        begin_at: Tensor | None = None,
+    ) -> _Run:
+        """Train a network, a new one but for the first time, and matrices from where they begin."""
         if choice.restart:
             self.network_ = self._build_network(data).to(data.device)
         layer = self._new_layer(choice.pool).to(data.device)
-        if self._begin_at is not None:
-            layer.set_matrices(self._begin_at)
+        if begin_at is not None:
+            layer.set_matrices(begin_at)
         learned = nn.ModuleDict({"network": self.network_, "confusion": layer})
         objective = self._objective(layer, choice.lam)
 

@@ -37,7 +37,7 @@ from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator, settled
 from annotrace.methods.continuing import Before
-from annotrace.methods.lost_classes import LostClasses
+from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
@@ -57,10 +57,6 @@ STEPS_OF_THE_START = 1300
 MOST_EPOCHS = 60
 PATIENCE = 5
 AFRESH = 0.5
-TRIALS = 3
-WORTH_IT = 0.01
-"""How much likelier a label must be, in nats: rounds that change nothing differ by half as much."""
-
 SHARED = ("backbone", "batch_size", "lr", "weight_decay", "precision", "fast", "device", "verbose")
 
 
@@ -176,7 +172,7 @@ class CrossFittedEM(CrowdEstimator):
             first = self.rounds * (2 * trial + 1)
             numbers = range(first, first + 2 * self.rounds)
             done = self._do_rounds(inner, data, settings, numbers, anew=True)
-            if inner.label_loss < before[0].label_loss - WORTH_IT:
+            if inner.label_loss < before[0].label_loss - worth_it(self.table_.n_labels):
                 history, lost = join_histories(history, done), self._lost_classes(inner)
             else:
                 inner, self.network_, self.label_loss_ = before

@@ -18,14 +18,18 @@ from scipy.optimize import linear_sum_assignment
 from annotrace.diagnosis import pooled_confusion
 from annotrace.labels import LabelTable
 
-LOST = 0.4
+TRIALS = 3
+"""Times that a method begins again, at most."""
+
+LOST = 0.6
 """A class may be lost where fewer items belong to it than this share of what is called so."""
 
 HOSTED = 0.3
 """A host calls its items by the lost name at least this often, as a share of the mean diagonal."""
 
-RENAMED = 0.01
-"""By how much the sum of the diagonal must be larger for other names."""
+NOISE = 0.3
+"""Standard deviation, over labels, of the difference between two losses that mean nothing: two
+trainings on 1,400 digits differ by .005 to .01 in the mean."""
 
 UNDECIDED = 0.5
 """Labels of each of two classes that an item is thought to have beside its own."""
@@ -78,7 +82,7 @@ class LostClasses:
         crowd[lost] = 0
         learned, name = linear_sum_assignment(crowd, maximize=True)
         self.order = learned[np.argsort(name)]
-        self.renamed = bool(crowd[learned, name].sum() > np.trace(crowd) + RENAMED)
+        self.renamed = _is_larger(crowd, name, share * table.n_labels)
         self.foundings = _foundings(crowd[self.order], share[self.order], lost[self.order])
 
     def begin_posterior(self, founding: Founding) -> NDArray[np.float64]:
@@ -115,6 +119,30 @@ class LostClasses:
         if founding is not None:
             matrices[:, list(founding)] = fresh[:, list(founding)]
         return matrices
+
+
+def worth_it(n_labels: float) -> float:
+    """Give how much the loss of a label must fall, judged by so many, for a class to be founded."""
+    return float(NOISE / np.sqrt(max(n_labels, 1.0)))
+
+
+def _is_larger(
+    crowd: NDArray[np.float64], name: NDArray[np.intp], n_labels: NDArray[np.float64]
+) -> bool:
+    """Tell whether other names make the sum of the diagonal larger than by chance.
+
+    Parameters
+    ----------
+    crowd : ndarray of shape (n_classes, n_classes)
+    name : ndarray of shape (n_classes,)
+        The column that each row would have as its diagonal.
+    n_labels : ndarray of shape (n_classes,)
+        What each row was counted from.
+    """
+    row = np.flatnonzero(name != np.arange(len(name)))
+    own, other = crowd[row, row], crowd[row, name[row]]
+    variance = (own + other) / np.maximum(n_labels[row], 1)
+    return bool((other - own).sum() > np.sqrt(variance.sum()))
 
 
 def _foundings(

@@ -27,6 +27,8 @@ class Protocol:
     restarts : int
         Trainings from different starts, of which the one is kept that explains held-out labels
         best.
+    mend : bool
+        Whether to train again where classes have traded names or are lost.
     """
 
     training: dict[str, Any]
@@ -36,6 +38,7 @@ class Protocol:
     joint: bool
     mixup: float
     restarts: int
+    mend: bool
 
 
 # docs/methods.md has what was tried, and what it gave.
@@ -48,6 +51,7 @@ PROTOCOLS = {
         joint=True,
         mixup=1.0,
         restarts=2,
+        mend=True,
     ),
     "paper": Protocol(
         {"epochs": 200, "batch_size": 50, "lr": 1e-3},
@@ -57,5 +61,6 @@ PROTOCOLS = {
         joint=False,
         mixup=0.0,
         restarts=1,
+        mend=False,
     ),
 }

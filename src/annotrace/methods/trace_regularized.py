@@ -33,7 +33,7 @@ from annotrace.diagnosis import is_permuted, pooled_confusion
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
-from annotrace.methods.lost_classes import LostClasses
+from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.models import Confusion, label_log_likelihood, trace_regularized_nll
 from annotrace.models.confusion import Parametrization
 from annotrace.training import (
@@ -49,10 +49,6 @@ from annotrace.training import (
 SPARSE_ABOVE = 50_000
 """Weights from which stepping all matrices costs more than finding those of the batch."""
 
-
-TRIALS = 3
-WORTH_IT = 0.005
-"""How much likelier a held-out label must be, in nats, for a class to be founded."""
 
 AUTO_LAM = (0.01, 0.1)
 """What `lam="auto"` tries: the paper's, and what did best on LabelMe at a low rate."""
@@ -122,13 +118,16 @@ class TraceRegularized(CrowdEstimator):
         Trainings from different starts, and with different choices where these are "auto": the
         one is kept that explains held-out labels best. 2 by default, 1 by the paper's protocol;
         without a held-out part there is one.
+    mend : bool, optional
+        Train again, up to three times, where classes have traded names or one is lost, beginning
+        with all else that was learned. True by default, False by the paper's protocol.
     **others
         See `CrowdEstimator`.
 
     Attributes
     ----------
     chosen_ : dict
-        What was chosen: lam, pool, restart.
+        What was chosen: lam, pool, restart; those after the first trainings mended them.
 
     Examples
     --------
@@ -150,6 +149,7 @@ class TraceRegularized(CrowdEstimator):
     joint: bool | None = None
     mixup: float | None = None
     restarts: int | None = None
+    mend: bool | None = None
 
     method: ClassVar[str] = "trace"
 
@@ -158,7 +158,7 @@ class TraceRegularized(CrowdEstimator):
         best = self._run_choice(data, settings, choices[0], self._begin_at)
         for choice in choices[1:]:
             best = min(best, self._run_choice(data, settings, choice), key=lambda run: run.rank)
-        if self._begin_at is None:
+        if self._begin_at is None and self._or_protocol("mend"):
             best = self._mend(best, data, settings)
         self.chosen_ = best.choice._asdict()
         self._take(best)
@@ -171,6 +171,7 @@ class TraceRegularized(CrowdEstimator):
         long as that explains held-out labels better.
         """
         lost = self._lost_classes(best, data)
+        by_chance = worth_it(self.validation * self.table_.n_labels)
         for trial in range(TRIALS):
             founding = lost.foundings.pop(0) if lost.foundings and self.validation else None
             if founding is None and not (lost.renamed or best.permuted):
@@ -180,7 +181,8 @@ class TraceRegularized(CrowdEstimator):
             lam = best.choice.lam if founding else best.choice.lam / 10
             choice = best.choice._replace(lam=lam, restart=best.choice.restart + 1 + trial)
             run = self._run_choice(data, settings, choice, matrices)
-            if founding is None or run.rank < (best.permuted, best.loss - WORTH_IT):
+            to_gain = by_chance if founding else -by_chance
+            if run.rank < (best.permuted, best.loss - to_gain):
                 best, lost = run, self._lost_classes(run, data)
         return best
 
@@ -242,7 +244,8 @@ class TraceRegularized(CrowdEstimator):
         return _Run(choice, self.network_, matrices, history, is_permuted(crowd))
 
     def _objective(self, layer: Confusion, lam: float) -> Callable[[Batch], Tensor]:
-        mixup, joint = self._or_protocol("mixup"), self._or_protocol("joint")
+        mixup = self._or_protocol("mixup")
+        joint = self._or_protocol("joint") and bool((self.table_.labels_per_item() > 1).any())
 
         def loss(batch: Batch, logits: Tensor) -> Tensor:
             logits, to_learn = self._with_gold(batch, logits)

@@ -173,7 +173,8 @@ class TraceRegularized(CrowdEstimator):
         lost = self._lost_classes(best, data)
         by_chance = worth_it(self.validation * self.table_.n_labels)
         for trial in range(TRIALS):
-            founding = lost.foundings.pop(0) if lost.foundings and self.validation else None
+            may_found = lost.foundings and self.validation and not best.permuted
+            founding = lost.foundings.pop(0) if may_found else None
             if founding is None and not (lost.renamed or best.permuted):
                 break
             fresh = self._new_layer(pool=False).matrices().double().numpy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ import click
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
-from annotrace.version import __version__
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
@@ -114,6 +112,8 @@ def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
 
 
 def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
+    from annotrace.methods.runs import versions
+
     table = aggregation.table_
     return {
         "format": 1,
@@ -128,7 +128,10 @@ def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
         "iterations": aggregation.n_iter_,
         "converged": aggregation.converged_,
         "ties": int(aggregation.ties_.sum()),
-        "versions": {"annotrace": __version__, "python": platform.python_version()},
+        "params": aggregation.settings,
+        "prior": aggregation.prior_.tolist(),
+        "objective": aggregation.objective_.tolist(),
+        "versions": versions(),
     }
 
 

@@ -140,7 +140,9 @@ def _finite(value: float) -> float | None:
 def _taken_for(pool: np.ndarray, k: int, names: list[str]) -> list[Mistake]:
     others = [j for j in np.argsort(-pool[k], kind="stable").tolist() if j != k][:_TAKEN_FOR]
     share = [float(pool[k, j]) for j in others]
-    return [Mistake(names[k], names[j], p, p) for j, p in zip(others, share, strict=True) if p >= 0.01]
+    return [
+        Mistake(names[k], names[j], p, p) for j, p in zip(others, share, strict=True) if p >= 0.01
+    ]
 
 
 def _lead(result: Result, k: int) -> tuple[float | None, float | None, float | None, bool]:

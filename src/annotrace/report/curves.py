@@ -50,7 +50,9 @@ def curves_of(result: Result) -> list[Curve]:
     objective = [float(value) for value in result.objective]
     if len(objective) < 2:
         return []
-    said = f"It rose from {objective[0]:,.1f} to {objective[-1]:,.1f} in {len(objective)} iterations."
+    said = (
+        f"It rose from {objective[0]:,.1f} to {objective[-1]:,.1f} in {len(objective)} iterations."
+    )
     return [_curve("What is maximised, by iteration", said, [list(enumerate(objective, start=1))])]
 
 
@@ -59,6 +61,8 @@ def _training(history: Sequence[Epoch]) -> list[Curve]:
     stages = [list(part) for _, part in groupby(history, lambda epoch: epoch.held_out is None)]
     losses = [[(epoch.number, epoch.loss) for epoch in part] for part in stages]
     said = f"It went from {history[0].loss:.3f} to {history[-1].loss:.3f} in {len(history)} epochs."
+    if len(stages) > 1:
+        said = f"{len(history)} epochs in stages that learn from different things, each at its own height."
     curves = [_curve("Error on the labels learned from (loss)", said, losses)]
     best = best_epoch(list(history))
     if best is not None:
@@ -68,7 +72,9 @@ def _training(history: Sequence[Epoch]) -> list[Curve]:
         ]
         kept = (best.number, float(best.held_out or 0.0))
         said = f"The lowest, {kept[1]:.3f}, was at epoch {kept[0]}."
-        curves.append(_curve("Error on labels held out", said, [part for part in held if part], kept))
+        curves.append(
+            _curve("Error on labels held out", said, [part for part in held if part], kept)
+        )
     return curves
 
 
@@ -87,7 +93,9 @@ def _curve(
         return WIDTH * (x - first) / width, HEIGHT * (1 - (y - low) / height)
 
     step = -(-len(points) // MOST_POINTS)
-    lines = [" ".join("{:.1f},{:.1f}".format(*place(*point)) for point in part[::step]) for part in parts]
+    lines = [
+        " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in part[::step]) for part in parts
+    ]
     return Curve(
         title,
         said,

@@ -1,10 +1,10 @@
-"""The first screen: how good the labels and the estimated truth are, the verdict, what to do next.
+"""The first screen: how good labels and estimated truth are, the verdict, what to do next.
 
-Shares come with a range. Its upper end is what the method itself says, which takes people's mistakes
-for independent; the estimate allows for mistakes made together (`annotrace.diagnosis.confidence`);
-and the lower end for the usual error of that. On eleven public crowds (LabelMe by `auto`, ten by
-`hierarchical`) the true share of right labels and of right estimates was within the range each time,
-and the estimate off by .02 and .04 in the mean.
+Shares come with a range. Its upper end is what the method itself says, which takes people's
+mistakes for independent; the estimate allows for mistakes made together
+(`annotrace.diagnosis.confidence`), and the lower end for the usual error of that. On eleven public
+crowds (LabelMe by `auto`, ten by `hierarchical`) the true shares of right labels and of right
+estimates were within their ranges each time; the estimates were off by .02 and .05 in the mean.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def _labels_right(result: Result) -> Share:
     if table.truth is not None and (known := table.truth[table.item] >= 0).any():
         return _measured((table.truth[table.item] == table.label)[known])
     alone = float(result.posterior[table.item, table.label].mean()) if table.n_labels else 0.0
-    return _share(float(np.mean(label_chances(result))) if table.n_labels else 0.0, alone, len(table))
+    return _share(
+        float(np.mean(label_chances(result))) if table.n_labels else 0.0, alone, len(table)
+    )
 
 
 def _truth_right(result: Result) -> Share:
@@ -191,7 +193,9 @@ def _steps(result: Result, n_doubtful: int, n_wrong: int) -> list[Step]:
         steps += _about_people(result)
     if n_doubtful:
         what = "1 item is" if n_doubtful == 1 else f"{n_doubtful:,} items are"
-        steps.append(Step(f"{what} in doubt: look at the worst, or ask for more labels.", (), 0, "items"))
+        steps.append(
+            Step(f"{what} in doubt: look at the worst, or ask for more labels.", (), 0, "items")
+        )
     if n_wrong:
         what = "1 label is" if n_wrong == 1 else f"{n_wrong:,} labels are"
         steps.append(Step(f"{what} probably wrong: check the worst.", (), 0, "labels"))

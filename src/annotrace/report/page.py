@@ -67,28 +67,32 @@ def render(result: Result, *, images: Any = None, title: str = "Annotation repor
     """Give the page as text; parameters as in `write_report`."""
     pictures = pictures_of(images, result.table)
     script = _file("report.js")
-    return _environment().get_template("report.html.jinja").render(
-        title=title,
-        written=date.today(),
-        result=result,
-        overview=overview_of(result),
-        people=people_of(result),
-        items=doubtful_items(result, pictures),
-        labels=suspect_labels(result, pictures),
-        classes=classes_of(result),
-        agreement=agreement_of(result.table),
-        curves=curves_of(result),
-        limits={
-            "sure": SURE,
-            "wrong": WRONG,
-            "usual_error": USUAL_ERROR,
-            "of_each": SHOWN_OF_EACH,
-            "classes": MOST_CLASSES,
-            "curve": (WIDTH, HEIGHT),
-        },
-        css=_file("report.css"),
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(
+            title=title,
+            written=date.today(),
+            result=result,
+            overview=overview_of(result),
+            people=people_of(result),
+            items=doubtful_items(result, pictures),
+            labels=suspect_labels(result, pictures),
+            classes=classes_of(result),
+            agreement=agreement_of(result.table),
+            curves=curves_of(result),
+            limits={
+                "sure": SURE,
+                "wrong": WRONG,
+                "usual_error": USUAL_ERROR,
+                "of_each": SHOWN_OF_EACH,
+                "classes": MOST_CLASSES,
+                "curve": (WIDTH, HEIGHT),
+            },
+            css=_file("report.css"),
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
     )
 
 

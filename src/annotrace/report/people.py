@@ -118,7 +118,8 @@ def crowd_matrix(result: Result) -> Array:
     counts = np.zeros((table.n_classes, table.n_classes))
     for label in range(table.n_classes):
         counts[:, label] = result.chances[table.item[table.label == label]].sum(axis=0)
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12)
+    shares: Array = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12)
+    return shares
 
 
 def common_mistakes(matrix: Array, pool: Array, names: list[str], n: int) -> list[Mistake]:

@@ -1,4 +1,4 @@
-"""What a report is written from: a fitted model or a run, in one form and under one set of names."""
+"""What a report is written from: a fitted model or a run, in one form."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ class Result:
     @property
     def estimate(self) -> NDArray[np.int64]:
         """The likeliest class of each item, shape (n_items,)."""
-        return self.posterior.argmax(axis=1)
+        likeliest: NDArray[np.int64] = self.posterior.argmax(axis=1)
+        return likeliest
 
     @property
     def confidence(self) -> Array:
@@ -145,7 +146,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     diagnosis, crowd = _diagnosis(model), None
     chances = posterior.astype(np.float64)
     if diagnosis is not None:
-        chances = calibrated_probabilities(table, posterior, diagnosis.crowd.moments.cell_mean)
+        chances = calibrated_probabilities(table, posterior, model.confusion_)  # type: ignore[attr-defined]
         crowd = _crowd(diagnosis)
     if anonymous:
         table = table._replace(annotators=_numbered(table, crowd))

@@ -98,4 +98,9 @@ def _table(items: Any, labels: Any, matrices: dict[str, NDArray[Any]]) -> LabelT
         look_up(as_names(labels[column].cast(str).to_list()), vocabulary)
         for column, vocabulary in (("item", names), ("annotator", annotators), ("label", classes))
     )
-    return LabelTable(item, annotator, label, items=names, annotators=annotators, classes=classes)
+    truth = None
+    if "truth" in labels.columns:
+        truth = np.full(len(names), -1, np.int32)
+        truth[item] = look_up(as_names(labels["truth"].cast(str).fill_null("").to_list()), classes)
+    vocabularies = {"items": names, "annotators": annotators, "classes": classes}
+    return LabelTable(item, annotator, label, **vocabularies, truth=truth)

@@ -62,7 +62,7 @@ def _training(history: Sequence[Epoch]) -> list[Curve]:
     losses = [[(epoch.number, epoch.loss) for epoch in part] for part in stages]
     said = f"It went from {history[0].loss:.3f} to {history[-1].loss:.3f} in {len(history)} epochs."
     if len(stages) > 1:
-        said = f"{len(history)} epochs in stages that learn from different things, each at its own height."
+        said = f"{len(history)} epochs, in stages that learn from different things."
     curves = [_curve("Error on the labels learned from (loss)", said, losses)]
     best = best_epoch(list(history))
     if best is not None:

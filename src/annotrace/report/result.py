@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -111,13 +112,13 @@ class Result:
     objective: Sequence[float] = ()
     anonymous: bool = False
 
-    @property
+    @cached_property
     def estimate(self) -> NDArray[np.int64]:
         """The likeliest class of each item, shape (n_items,)."""
         likeliest: NDArray[np.int64] = self.posterior.argmax(axis=1)
         return likeliest
 
-    @property
+    @cached_property
     def confidence(self) -> Array:
         """How sure to be of it, shape (n_items,)."""
         sure: Array = self.chances[np.arange(len(self.chances)), self.estimate]

@@ -89,3 +89,10 @@ def test_a_spammer_is_found_in_a_real_fit(aggregated):
     found = overview_of(result_of(aggregated))
     assert any("mallory" in step.names for step in found.steps)
     assert (found.n_items, found.n_annotators, found.n_labels) == (90, 12, 450)
+
+
+def test_a_method_that_does_not_know_annotators_claims_no_shares(small, features):
+    model = at.Vanilla(epochs=1, random_state=0).fit(features, small, items=small.items)
+    found = overview_of(result_of(model))
+    assert found.labels is found.truth is None
+    assert found.tone == "unknown"

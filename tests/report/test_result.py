@@ -38,7 +38,7 @@ def test_a_method_that_learns_nothing_of_annotators_says_so(small, features, nam
         pytest.skip(f"{name} has matrices")
     assert result.crowd is None
     page = render(result)
-    assert "Whether these labels show the truth is not known" in page
+    assert "Not known whether the labels show the truth" in page
     assert "mallory" in page
 
 

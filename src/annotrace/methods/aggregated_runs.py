@@ -102,5 +102,5 @@ def _table(items: Any, labels: Any, matrices: dict[str, NDArray[Any]]) -> LabelT
     if "truth" in labels.columns:
         truth = np.full(len(names), -1, np.int32)
         truth[item] = look_up(as_names(labels["truth"].cast(str).fill_null("").to_list()), classes)
-    vocabularies = {"items": names, "annotators": annotators, "classes": classes}
-    return LabelTable(item, annotator, label, **vocabularies, truth=truth)
+    codes = (item, annotator, label)
+    return LabelTable(*codes, items=names, annotators=annotators, classes=classes, truth=truth)

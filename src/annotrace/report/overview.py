@@ -52,8 +52,8 @@ class Overview(NamedTuple):
     Attributes
     ----------
     n_items, n_annotators, n_labels, n_classes, n_unlabelled : int
-    labels, truth : Share
-        How many labels, and how many estimated classes, are right.
+    labels, truth : Share or None
+        How many labels, and how many estimated classes, are right; None where it is not known.
     tone : {"good", "care", "bad", "unknown"}
     headline, lead : str
     reasons : tuple of str
@@ -67,8 +67,8 @@ class Overview(NamedTuple):
     n_labels: int
     n_classes: int
     n_unlabelled: int
-    labels: Share
-    truth: Share
+    labels: Share | None
+    truth: Share | None
     tone: str
     headline: str
     lead: str
@@ -116,22 +116,24 @@ def is_worrying(flags: Sequence[str]) -> bool:
     return any(flag not in ("few labels", "no labels") for flag in flags)
 
 
-def _labels_right(result: Result) -> Share:
+def _labels_right(result: Result) -> Share | None:
     table = result.table
     if table.truth is not None and (known := table.truth[table.item] >= 0).any():
         return _measured((table.truth[table.item] == table.label)[known])
-    alone = float(result.posterior[table.item, table.label].mean()) if table.n_labels else 0.0
-    return _share(
-        float(np.mean(label_chances(result))) if table.n_labels else 0.0, alone, len(table)
-    )
+    if result.crowd is None or table.n_labels == 0:
+        return None
+    independent = float(result.posterior[table.item, table.label].mean())
+    return _share(float(label_chances(result).mean()), independent, table.n_labels)
 
 
-def _truth_right(result: Result) -> Share:
+def _truth_right(result: Result) -> Share | None:
     table = result.table
     if table.truth is not None and (known := table.truth >= 0).any():
         return _measured((table.truth == result.estimate)[known])
-    alone = float(result.posterior.max(axis=1, initial=0).mean())
-    return _share(float(result.confidence.mean()), alone, table.n_items)
+    if result.crowd is None:
+        return None
+    independent = float(result.posterior.max(axis=1).mean())
+    return _share(float(result.confidence.mean()), independent, table.n_items)
 
 
 def _share(value: float, independent: float, n: int) -> Share:
@@ -153,9 +155,9 @@ def _said(result: Result) -> tuple[str, str, str]:
     if judgement is None:
         return (
             "unknown",
-            "Whether these labels show the truth is not known",
-            f"The method used, {result.method}, learns nothing of single annotators, so nobody is "
-            "ranked here, and the shares below are the method's own word, usually too sure.",
+            "Not known whether the labels show the truth",
+            f"The method used, {result.method}, learns nothing of single annotators: nobody is "
+            "ranked here, and which items are in doubt is the method's own word, not checked by anything.",
         )
     if judgement.verdict == "identified":
         return (
@@ -206,8 +208,8 @@ def _another_method(result: Result) -> str:
     if result.table.n_classes < 2:
         return "There is one class only, and nothing to tell apart: check the labels."
     return (
-        "To know how far each annotator can be trusted, learn again with the recommended method: "
-        "`annotrace fit --method auto`, or `annotrace aggregate` where there are labels only."
+        "To know how far each annotator can be trusted, learn again with the recommended method, "
+        "auto, or with annotrace aggregate where there are labels only."
     )
 
 

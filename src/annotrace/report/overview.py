@@ -156,8 +156,8 @@ def _said(result: Result) -> tuple[str, str, str]:
         return (
             "unknown",
             "Not known whether the labels show the truth",
-            f"The method used, {result.method}, learns nothing of single annotators: nobody is "
-            "ranked here, and which items are in doubt is the method's own word, not checked by anything.",
+            f"The method used, {result.method}, learns no skills of annotators: nobody is ranked "
+            "here, and which items are in doubt is the method's own word, unchecked.",
         )
     if judgement.verdict == "identified":
         return (

@@ -97,8 +97,8 @@ def render(result: Result, *, images: Any = None, title: str = "Annotation repor
 
 
 def _file(name: str) -> str:
-    # Line endings as written: the hash is of these characters.
-    return (Path(__file__).parent / "templates" / name).read_bytes().decode("utf-8")
+    # Browsers read every line end as a line feed before they take the hash: so must this.
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 @cache

@@ -153,7 +153,7 @@ def _known_people(
     low, high = beta_interval(matrices, crowd.variances[shown], 0.9)
     # +1 where somebody surely does a thing more often than the crowd, -1 less often.
     signs = (low > pool).astype(int) - (high < pool)
-    signs[np.abs(matrices - pool) < _NOTABLE / 2] = 0
+    signs[np.abs(matrices - pool) < _NOTABLE] = 0
     return [
         Person(
             rank=int(rank[k]),
@@ -195,7 +195,6 @@ def _differences(matrix: Array, signs: Array, pool: Array, names: list[str]) -> 
     return [
         Mistake(names[i], names[j], float(matrix[i, j]), float(pool[i, j]))
         for i, j in _largest(apart, _DIFFERENCES)
-        if apart[i, j] > _NOTABLE
     ]
 
 

@@ -61,3 +61,14 @@ def test_nothing_is_listed_where_there_are_no_labels():
     empty = np.empty((0, 2))
     result = Result(table, empty, empty, np.zeros(0, bool), None, None, "vanilla")
     assert doubtful_items(result, no_picture) == suspect_labels(result, no_picture) == []
+
+
+def test_an_item_says_when_another_class_is_likelier():
+    """The labels point to one class, and what people get wrong together to another."""
+    table = at.LabelTable.from_codes([0, 1], [0, 0], [0, 1])
+    posterior = np.array([[0.6, 0.4], [0.3, 0.7]])
+    chances = np.array([[0.45, 0.55], [0.3, 0.7]])
+    result = Result(table, posterior, chances, np.zeros(2, bool), None, None, "trace")
+    first, second = doubtful_items(result, no_picture)
+    assert (first.choices[0].name, first.outdone) == ("0", True)
+    assert (second.choices[0].name, second.outdone) == ("1", False)

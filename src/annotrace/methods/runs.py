@@ -7,6 +7,8 @@
     confusion.npz      confusion (annotators, classes, classes), annotators, classes
     model.safetensors  weights, posteriors and labels, for `load`
     run.json           method, settings, diagnosis, history, versions, checksum
+
+The commands add report.html, all of it for people.
 """
 
 from __future__ import annotations

@@ -41,6 +41,8 @@ class DoubtfulItem(NamedTuple):
         A data URI, or "".
     choices : list of Choice
         The likeliest classes, the estimated one first.
+    outdone : bool
+        Whether another is likelier, counting mistakes that people make together.
     labels : list of Given
     n_more_labels : int
     """
@@ -48,6 +50,7 @@ class DoubtfulItem(NamedTuple):
     name: str
     picture: str
     choices: list[Choice]
+    outdone: bool
     labels: list[Given]
     n_more_labels: int
 
@@ -101,6 +104,7 @@ def _doubtful(result: Result, item: int, pictures: Pictures) -> DoubtfulItem:
         name=str(table.items[item]),
         picture=pictures(item),
         choices=[Choice(str(table.classes[k]), float(result.chances[item, k])) for k in classes],
+        outdone=bool(likeliest[0] != estimate),
         labels=[
             Given(
                 str(table.annotators[table.annotator[row]]),

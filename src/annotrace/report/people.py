@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,9 +54,9 @@ class Person(NamedTuple):
         Whether a flag says more than that labels are few.
     against : {"above", "below", "like", ""}
         The crowd, as far as the interval tells.
-    matrix : list of list of Cell
+    matrix : sequence of sequence of Cell
         [true][reported]; empty where there are too many classes.
-    differences, mistakes : list of Mistake
+    differences, mistakes : sequence of Mistake
         Where they surely differ most from the crowd; the commonest mistakes.
     """
 
@@ -68,9 +69,9 @@ class Person(NamedTuple):
     flags: tuple[str, ...] = ()
     worrying: bool = False
     against: str = ""
-    matrix: list[list[Cell]] = []
-    differences: list[Mistake] = []
-    mistakes: list[Mistake] = []
+    matrix: Sequence[Sequence[Cell]] = ()
+    differences: Sequence[Mistake] = ()
+    mistakes: Sequence[Mistake] = ()
 
 
 class People(NamedTuple):

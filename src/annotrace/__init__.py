@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         make,
     )
     from annotrace.methods.runs import load
+    from annotrace.report import write_report
 
 __all__ = [
     "CrossFittedEM",
@@ -61,6 +62,7 @@ __all__ = [
     "methods",
     "nn",
     "simulate",
+    "write_report",
 ]
 
 # Found on first use, so that the command line can answer `--help` without importing torch.
@@ -69,6 +71,7 @@ _HOMES = {
     "LabelTable": "annotrace.labels",
     "allocate": "annotrace.allocation",
     "load": "annotrace.methods.runs",
+    "write_report": "annotrace.report",
 }
 
 

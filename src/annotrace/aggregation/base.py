@@ -146,6 +146,16 @@ class Aggregation(Diagnosed, ABC):
         chosen: Names = self.table_.classes[np.argmax(highest * (1 + lot), axis=1)]
         return chosen
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the aggregation was made with."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not (name.startswith("_") or name.endswith("_"))
+            and isinstance(value, str | int | float | None)
+        }
+
     # What a method fills in
 
     @abstractmethod

@@ -1,0 +1,1 @@
+"""For people: figures, and the HTML page."""

@@ -40,13 +40,14 @@ toc_object_entries_show_parents = "hide"
 html_theme = "furo"
 html_title = f"annotrace {__version__}"
 html_copy_source = False
+html_show_copyright = False
 html_static_path = ["_static"]
 html_css_files = ["annotrace.css"]
 html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#0b5a8f",
         "color-brand-content": "#0b5a8f",
-        "font-stack--monospace": "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
+        "font-stack--monospace": "ui-monospace, Menlo, Consolas, monospace",
     },
     "dark_css_variables": {
         "color-brand-primary": "#7cc0ee",

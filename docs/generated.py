@@ -1,10 +1,11 @@
-"""Write the parts of the docs that nobody types: tables of results, and the command line.
+"""Write the parts of the docs that nobody types: tables of results, the command line.
 
 usage: python docs/generated.py
 
-In `choosing.md` a table stands between `<!-- table: NAME -->` and `<!-- end of table -->`, and is
-drawn from `results/*.jsonl`; `command-line.md` is what `--help` says. Both are kept in the
-repository, so that they can be read without building anything; a test compares them.
+In `choosing.md` a table stands between `<!-- table: NAME -->` and
+`<!-- end of table -->`, drawn from `results/*.jsonl`; `command-line.md` is what `--help`
+says. Both are kept in the repository, to be read without building anything; a test
+compares them.
 """
 
 from __future__ import annotations
@@ -64,10 +65,15 @@ def digits_table(figure: str) -> str:
     runs = read_runs("digits")
     methods = list(dict.fromkeys(run["method"] for run in runs))
     rows = [
-        [mean(_only(runs, method=method, density=density), figure) for density in (1, 5)]
+        [
+            mean(_only(runs, method=method, density=density), figure)
+            for density in (1, 5)
+        ]
         for method in methods
     ]
-    return markdown(["method", "one label, skill .35", "five labels, skill .5"], methods, rows)
+    return markdown(
+        ["method", "one label, skill .35", "five labels, skill .5"], methods, rows
+    )
 
 
 def aggregation_table() -> str:
@@ -82,15 +88,21 @@ def markdown(
     headers: Sequence[str], names: Sequence[str], rows: Sequence[Sequence[float | None]]
 ) -> str:
     """Write a table in Markdown, the best of each column in bold."""
-    shown = [[None if value is None else round(value, 3) for value in row] for row in rows]
-    compared = [row for name, row in zip(names, shown, strict=True) if name != TOLD_THE_TRUTH]
+    shown = [
+        [None if value is None else round(value, 3) for value in row] for row in rows
+    ]
+    compared = [
+        row for name, row in zip(names, shown, strict=True) if name != TOLD_THE_TRUTH
+    ]
     best = [
         max((value for value in column if value is not None), default=None)
         for column in zip(*compared, strict=True)
     ]
     lines = [f"| {' | '.join(headers)} |", "|---" + "|---:" * (len(headers) - 1) + "|"]
     for name, row in zip(names, shown, strict=True):
-        cells = [_cell(value, value == top) for value, top in zip(row, best, strict=True)]
+        cells = [
+            _cell(value, value == top) for value, top in zip(row, best, strict=True)
+        ]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -103,7 +115,9 @@ def _cell(value: float | None, bold: bool) -> str:
 
 
 def _only(runs: Iterable[Run], **wanted: Any) -> list[Run]:
-    return [run for run in runs if all(run[name] == value for name, value in wanted.items())]
+    return [
+        run for run in runs if all(run[name] == value for name, value in wanted.items())
+    ]
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -138,7 +152,9 @@ def command_line() -> str:
 
 
 def _help(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=name, terminal_width=92, max_content_width=92)
+    context = click.Context(
+        command, info_name=name, terminal_width=88, max_content_width=88
+    )
     context.help_option_names = main.context_settings["help_option_names"]
     return f"```text\n{command.get_help(context)}\n```"
 
@@ -146,7 +162,9 @@ def _help(name: str, command: click.Command) -> str:
 def write() -> None:
     """Write all generated parts."""
     choosing = DOCS / "choosing.md"
-    choosing.write_text(with_tables(choosing.read_text(encoding="utf-8")), encoding="utf-8")
+    choosing.write_text(
+        with_tables(choosing.read_text(encoding="utf-8")), encoding="utf-8"
+    )
     (DOCS / "command-line.md").write_text(command_line(), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, and nothing to download."""
+"""Formulas as MathML, which browsers draw by themselves: no script, no download."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 usage: python docs/generated.py
 
 In `choosing.md` a table stands between `<!-- table: NAME -->` and
-`<!-- end of table -->`, drawn from `results/*.jsonl`; `command-line.md` is what `--help`
-says. Both are kept in the repository, to be read without building anything; a test
-compares them.
+`<!-- end of table -->`, drawn from `results/*.jsonl`; `command-line.md` is what
+`--help` says. Both are kept in the repository, to be read without building anything; a
+test compares them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,10 @@ import pytest
 from pages import ROOT, Block, Page, differences, read_blocks
 
 README = ROOT / "README.md"
-PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
+PAGES = [
+    ROOT / "CONTRIBUTING.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
+]
 
 
 def disagreements(printed):
@@ -18,7 +21,7 @@ def disagreements(printed):
     ]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_code_of_a_page_gives_what_the_page_says(path, tmp_path):
     assert disagreements(Page(path).run(tmp_path)) == []
 

@@ -3,6 +3,9 @@
 import json
 
 import generated
+import pytest
+
+import annotrace as at
 
 REMEDY = "run `python docs/generated.py`"
 
@@ -29,3 +32,14 @@ def test_a_cell_is_the_mean_of_the_runs_with_the_best_in_bold():
     table = generated.TABLES["classifier"]()
     assert f"| `auto` | **{auto}** |" in table
     assert f"| `trace` | {trace} |" in table
+
+
+@pytest.mark.parametrize(
+    "home", [at, at.aggregation, at.data, at.diagnosis, at.nn, at.plots, at.simulate]
+)
+def test_every_public_name_is_in_the_api(home):
+    pages = (generated.DOCS / "api").glob("*.md")
+    listed = {word for page in pages for word in page.read_text(encoding="utf-8").split()}
+    names = {name for name in home.__all__ if callable(getattr(home, name))}
+    listed |= {word.rpartition(".")[2] for word in listed}
+    assert names - listed == set()

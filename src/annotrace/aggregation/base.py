@@ -63,7 +63,7 @@ class Aggregation(Diagnosed, ABC):
     annotators_, confusion_low_, confusion_high_, diagnosis_
         Intervals, flags and verdict; see `annotrace.diagnosis.diagnosed.Diagnosed`.
     prior_ : ndarray of shape (n_classes,)
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray of shape (n_iterations,)
         What is maximised, after each iteration.
     n_iter_ : int
     converged_ : bool

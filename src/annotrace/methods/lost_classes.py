@@ -22,7 +22,8 @@ TRIALS = 3
 """Times that a method begins again, at most."""
 
 LOST = 0.6
-"""A class may be lost where fewer items belong to it than this share of what is called so."""
+"""A class may be lost where fewer items belong to it than this share of what is called so, and of
+what a class has in the mean: some are called so by mistake, and some are rare."""
 
 HOSTED = 0.3
 """A host calls its items by the lost name at least this often, as a share of the mean diagonal."""
@@ -76,7 +77,7 @@ class LostClasses:
         self.table, self.posterior, self.confusion = table, posterior, confusion
         share = posterior.mean(axis=0)
         called = np.bincount(table.label, minlength=table.n_classes) / max(table.n_labels, 1)
-        lost = share < LOST * called
+        lost = share < LOST * np.minimum(called, 1 / table.n_classes)
         crowd = pooled_confusion(confusion, table.labels_per_annotator())
         # A lost class takes the name that nobody else fits.
         crowd[lost] = 0

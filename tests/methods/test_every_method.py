@@ -87,6 +87,10 @@ def test_items_and_annotators_without_labels_are_allowed(name):
     predicted = model.predict(X[200:])
     assert np.mean(predicted == truth[200:]) > 0.8
     assert np.all(np.isfinite(model.posterior_))
+    if hasattr(model, "confusion_") and name != "oracle":
+        # Of whom nothing is known is the crowd's mean, not where training began.
+        crowd = np.average(model.confusion_[:3], axis=0, weights=sparse.labels_per_annotator()[:3])
+        np.testing.assert_allclose(model.confusion_[3], crowd, atol=2e-3)
 
 
 @pytest.mark.parametrize("name", GOLD)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from annotrace.diagnosis import is_permuted, pooled_confusion
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
@@ -145,8 +146,9 @@ class TraceRegularized(CrowdEstimator):
             weaker = best.choice._replace(lam=best.choice.lam / 10, restart=best.choice.restart + 1)
             best = self._run_choice(data, settings, weaker)
         self.network_, self.chosen_ = best.network, best.choice._asdict()
-        self.confusion_layer_.set_matrices(best.matrices)
-        self.confusion_ = best.matrices.double().cpu().numpy()
+        matrices = best.matrices.double().cpu().numpy()
+        self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
+        self.confusion_layer_.set_matrices(torch.from_numpy(self.confusion_))
         return best.history
 
     def _choices(self) -> list[_Choice]:

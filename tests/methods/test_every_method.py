@@ -27,7 +27,16 @@ AT_LEAST = {
 }
 
 # Those that train several times, in less time.
-QUICK = {"auto": {"restarts": 1, "rounds": 2}, "crossfit": {"start": "votes", "rounds": 2}}
+QUICK = {
+    "auto": {"restarts": 1, "rounds": 2},
+    "crossfit": {"start": "votes", "rounds": 2},
+    "trace": {"restarts": 1, "pool": False},
+}
+# Where so many epochs do on digits.
+EPOCHS = {"auto": 15, "trace": 30, "wdn": 30}
+# Scikit-learn asks some sixty times for a fit of easy data.
+ONE_ROUND = {"start": "votes", "rounds": 1, "folds": 2, "epochs": 4}
+EASY = {"auto": ONE_ROUND, "crossfit": ONE_ROUND, "trace": QUICK["trace"]}
 # `auto` is crossfit, `oracle` knows its annotators, and heads of `wdn` say what annotators would.
 GOLD = [name for name in METHODS if name not in ("auto", "oracle", "wdn")]
 
@@ -39,7 +48,8 @@ def test_learns_digits(name, labels_per_item):
     seed, crowd = dominant_flippers(0.5, 1)[0]
     table = simulate_labels(train.y, crowd, labels_per_item=labels_per_item, random_state=seed)
     settings = {"confusion": crowd} if name == "oracle" else QUICK.get(name, {})
-    model = at.make(name, random_state=0, **settings).fit(train.X, table)
+    epochs = EPOCHS.get(name)
+    model = at.make(name, epochs=epochs, random_state=0, **settings).fit(train.X, table)
     accuracy = model.score(test.X, test.y)
     assert accuracy >= AT_LEAST[name][0 if labels_per_item is None else 1]
     assert model.posterior_.shape == (1400, 10)
@@ -51,8 +61,8 @@ def test_learns_digits(name, labels_per_item):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "oracle"])
 def test_is_a_scikit_learn_estimator(name):
-    quick = {"epochs": 8} | QUICK[name] if name in QUICK else {"epochs": 30}
-    check_estimator(at.make(name, **quick), on_skip=None)
+    settings = {"epochs": 8, "lr": 1e-2} | EASY.get(name, {})
+    check_estimator(at.make(name, **settings), on_skip=None)
 
 
 @pytest.mark.parametrize("name", METHODS)

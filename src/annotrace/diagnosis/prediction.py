@@ -97,7 +97,7 @@ class LabelPrediction:
         if self.table.n_labels == 0:
             return Estimate(0.0, 0.0, 0.0)
         gains = []
-        for part in self._parts():
+        for part in self._parts:
             predicted = (part.truth * part.columns).sum(axis=1)
             gains.append(_log_ratio(predicted, part.habit))
         gain = np.concatenate(gains)
@@ -107,7 +107,7 @@ class LabelPrediction:
         """Tell how well some pairs of classes are told apart."""
         pairs = list(pairs)
         gathered: list[list[NDArray[Any]]] = [[] for _ in pairs]
-        for part in self._parts():
+        for part in self._parts:
             for own, pair in zip(gathered, pairs, strict=True):
                 own.append(self._pair_gains(part, *pair))
         found = []
@@ -132,13 +132,14 @@ class LabelPrediction:
         gain = _log_ratio(whole, whole - apart + merged)
         return np.stack([gain, both, _claimed(part, i, k, common)])
 
-    def _parts(self) -> Iterable[_Predicted]:
-        """Give the labels, or a sample spread evenly over them, by parts."""
+    @cached_property
+    def _parts(self) -> list[_Predicted]:
+        """The labels, or a sample spread evenly over them, by parts."""
         table, cells = self.table, self.table.n_classes**2
         n_chosen = min(table.n_labels, int(_CELLS / cells) + 1)
         chosen = np.linspace(0, table.n_labels - 1, n_chosen).astype(np.int64)
         n_parts = int(np.ceil(n_chosen * cells / _CELLS_AT_ONCE))
-        return map(self._predict, np.array_split(chosen, max(n_parts, 1)))
+        return [self._predict(rows) for rows in np.array_split(chosen, max(n_parts, 1))]
 
     def _predict(self, rows: NDArray[np.int64]) -> _Predicted:
         table, counts, pool = self.table, self.counts, self.pool

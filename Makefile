@@ -3,7 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -20,8 +20,12 @@ check: .venv/check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site is docs/_build/html/index.html; a warning is an error.
+docs: .venv/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist runs
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist runs docs/_build
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp for each set of requirements; installed anew only when they change.
@@ -36,6 +40,10 @@ clean:
 
 .venv/test: .venv/package
 	$(BIN)/python -m pip install --quiet --group test
+	touch $@
+
+.venv/docs: .venv/package
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 .venv/check: .venv/package

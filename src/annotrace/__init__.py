@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from annotrace.version import __version__
 
 if TYPE_CHECKING:
-    from annotrace import aggregation, data, diagnosis, methods, nn, simulate
+    from annotrace import aggregation, data, diagnosis, methods, nn, plots, simulate
     from annotrace.allocation import allocate
     from annotrace.labels import LabelTable
     from annotrace.methods import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         make,
     )
     from annotrace.methods.runs import load
+    from annotrace.report import write_report
 
 __all__ = [
     "CrossFittedEM",
@@ -60,15 +61,18 @@ __all__ = [
     "make",
     "methods",
     "nn",
+    "plots",
     "simulate",
+    "write_report",
 ]
 
 # Found on first use, so that the command line can answer `--help` without importing torch.
-_FOLDERS = ("aggregation", "data", "diagnosis", "methods", "nn", "simulate")
+_FOLDERS = ("aggregation", "data", "diagnosis", "methods", "nn", "plots", "simulate")
 _HOMES = {
     "LabelTable": "annotrace.labels",
     "allocate": "annotrace.allocation",
     "load": "annotrace.methods.runs",
+    "write_report": "annotrace.report",
 }
 
 

@@ -73,14 +73,19 @@ def test_gradients_are_those_of_finite_differences(parametrization):
 
     def loss(logits, weight):
         layer._parameters["weight"] = weight
-        return crowd_nll(logits, layer, *labels), trace_regularized_nll(logits, layer, *labels, 0.3)
+        return (
+            crowd_nll(logits, layer, *labels),
+            trace_regularized_nll(logits, layer, *labels, 0.3),
+            trace_regularized_nll(logits, layer, *labels, 0.3, joint=True),
+        )
 
     assert torch.autograd.gradcheck(loss, (logits, layer.weight))
 
 
+@pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("lam", [0.0, 0.5])
 @pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
-def test_a_sparse_layer_agrees_with_a_dense_one(parametrization, lam):
+def test_a_sparse_layer_agrees_with_a_dense_one(parametrization, lam, joint):
     rng = np.random.default_rng(1)
     n_rows = 12
     row, annotator, label = random_labels(rng, n_rows, 5, 4, missing=0.3)
@@ -95,7 +100,7 @@ def test_a_sparse_layer_agrees_with_a_dense_one(parametrization, lam):
     sparse.load_state_dict(dense.state_dict())
     logits = torch.from_numpy(rng.normal(size=(n_rows, 4))).requires_grad_()
     ours, theirs = (
-        trace_regularized_nll(logits, layer, row, annotator, label, lam)
+        trace_regularized_nll(logits, layer, row, annotator, label, lam, joint=joint)
         for layer in (sparse, dense)
     )
     assert torch.autograd.grad(ours, sparse.weight, retain_graph=True)[0].is_sparse
@@ -208,6 +213,34 @@ def test_the_papers_loss_is_the_likelihood_plus_the_trace(parametrization, spars
     torch.testing.assert_close(
         gradients(together, logits, layer.weight), gradients(apart, logits, layer.weight)
     )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_labels_taken_together_have_the_likelihood_of_the_row(sparse):
+    rng = np.random.default_rng(5)
+    row, annotator, label = random_labels(rng, 12, 5, 4)
+    frequency = frequency_of(annotator, 5, 12)
+    layer = random_layer(rng, sparse=sparse, frequency=frequency)
+    logits = torch.from_numpy(rng.normal(size=(12, 4)))
+    probabilities, matrices = torch.softmax(logits, 1).numpy(), layer.matrices().numpy()
+    for each in zip(row, annotator, label, strict=True):
+        probabilities[each[0]] *= matrices[each[1], :, each[2]]
+    expected = -np.log(probabilities.sum(1)).mean()
+    loss = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.0, joint=True)
+    assert loss.item() == pytest.approx(expected, abs=1e-10)
+
+
+def test_one_label_a_row_is_the_same_alone_and_together():
+    rng = np.random.default_rng(6)
+    row = torch.arange(8)
+    annotator, label = (torch.from_numpy(rng.integers(4, size=8)) for _ in range(2))
+    layer, logits = random_layer(rng), torch.from_numpy(rng.normal(size=(8, 4)))
+    apart, together = (
+        trace_regularized_nll(logits, layer, row, annotator, label, 0.1, joint=joint)
+        for joint in (False, True)
+    )
+    torch.testing.assert_close(apart, together)
+    torch.testing.assert_close(gradients(apart, layer.weight), gradients(together, layer.weight))
 
 
 @pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)

@@ -63,7 +63,7 @@ class Aggregation(Diagnosed, ABC):
     annotators_, confusion_low_, confusion_high_, diagnosis_
         Intervals, flags and verdict; see `annotrace.diagnosis.diagnosed.Diagnosed`.
     prior_ : ndarray of shape (n_classes,)
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray of shape (n_iterations,)
         What is maximised, after each iteration.
     n_iter_ : int
     converged_ : bool
@@ -145,6 +145,16 @@ class Aggregation(Diagnosed, ABC):
         lot = np.random.default_rng(self.random_state).random(highest.shape, dtype=np.float32)
         chosen: Names = self.table_.classes[np.argmax(highest * (1 + lot), axis=1)]
         return chosen
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the aggregation was made with."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not (name.startswith("_") or name.endswith("_"))
+            and isinstance(value, str | int | float | None)
+        }
 
     # What a method fills in
 

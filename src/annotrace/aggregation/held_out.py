@@ -58,6 +58,10 @@ class HeldOutEM:
         self.label_loss = float("inf")
         self.posterior = self.evidence.votes()
 
+    def begin_with(self, posterior: Tensor) -> None:
+        """Set the posterior that a classifier is to learn from, but for what is known."""
+        self.posterior = self.evidence.set_gold(posterior.to(self.evidence.dtype))
+
     def start(self, truth: Tensor) -> None:
         """Count matrices from the classes that some other model gives, (n_items, n_classes)."""
         counts = self._count(truth.to(self.evidence.dtype))

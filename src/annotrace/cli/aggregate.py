@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,8 @@ import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
-from annotrace.version import __version__
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
 @click.option("--seed", default=0, show_default=True, help="Breaks ties.")
+@report_options
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def aggregate(
     labels: LabelFile,
@@ -39,6 +39,8 @@ def aggregate(
     method: str | None,
     max_iter: int | None,
     seed: int,
+    report: bool,
+    anonymous: bool,
     quiet: bool,
 ) -> None:
     """Find the likeliest class of each item, and how far each annotator can be trusted.
@@ -48,8 +50,8 @@ def aggregate(
 
     RUN becomes a folder: truth.csv (item, label, confidence, the probability of every class),
     annotators.csv (number of labels, skill with its 90 % interval, flags), confusion.npz (who
-    takes what for what), and labels.parquet (the labels, for `annotrace next`). The verdict says
-    whether the labels show the truth at all.
+    takes what for what), labels.parquet (the labels, for `annotrace next`), and report.html (all
+    of it, for people). The verdict says whether the labels show the truth at all.
 
     \b
     Examples:
@@ -70,8 +72,10 @@ def aggregate(
     _fit(aggregation, table)
     frame = aggregation.annotators_
     _write(out, aggregation, frame, name)
+    where = write_run_report(aggregation, out, report, anonymous=anonymous)
     if not quiet:
         _tell(aggregation, frame, name, out)
+        click.echo(where)
 
 
 def _fit(aggregation: Aggregation, table: LabelTable) -> None:
@@ -114,6 +118,8 @@ def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
 
 
 def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
+    from annotrace.methods.runs import versions
+
     table = aggregation.table_
     return {
         "format": 1,
@@ -128,7 +134,10 @@ def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
         "iterations": aggregation.n_iter_,
         "converged": aggregation.converged_,
         "ties": int(aggregation.ties_.sum()),
-        "versions": {"annotrace": __version__, "python": platform.python_version()},
+        "params": aggregation.settings,
+        "prior": aggregation.prior_.tolist(),
+        "objective": aggregation.objective_.tolist(),
+        "versions": versions(),
     }
 
 

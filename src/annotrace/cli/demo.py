@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
+from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ DIGITS_TO_TRAIN_ON = 1400
 @click.command(short_help="See what it does, in a minute, with nothing to download.")
 @out_options("RUN", "Folder to write the run to.", default="runs/demo")
 @click.option("--seed", default=0, show_default=True, help="Draws annotators and labels.")
-def demo(out: Path, overwrite: bool, seed: int) -> None:
+@report_options
+def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -> None:
     """Simulate five annotators who are right half the time, and learn from them.
 
     Each of 1,400 handwritten digits gets one label, by one of five annotators who take every
@@ -62,7 +64,11 @@ def demo(out: Path, overwrite: bool, seed: int) -> None:
     _print_scores(ours, _plain_classifiers(train, table, seed), train, test)
     _print_annotators(ours, confusion)
     ours.save(out)
-    click.echo(f"\nWrote {out}: truth.csv, annotators.csv, confusion.npz and the classifier.")
+    images = load_digits(images=True).X[: len(train.X)]
+    where = write_run_report(ours, out, report, anonymous=anonymous, images=images)
+    click.echo(
+        f"\nWrote {out}: truth.csv, annotators.csv, confusion.npz and the classifier. {where}"
+    )
 
 
 def _plain_classifiers(

@@ -10,6 +10,7 @@ import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.source_options import read_source, source_options
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 
@@ -72,6 +73,7 @@ CHECKPOINT = "checkpoint.pt"
     help="Images are resized to a square of so many pixels.",
 )
 @click.option("--grey", is_flag=True, help="Read images as grey.")
+@report_options
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.option("--resume", is_flag=True, help="Go on with a training that was stopped by Ctrl-C.")
 @click.pass_context
@@ -89,6 +91,8 @@ def fit(
     keep_unlabelled: bool,
     image_size: int,
     grey: bool,
+    report: bool,
+    anonymous: bool,
     quiet: bool,
     resume: bool,
     **settings: Any,
@@ -101,8 +105,9 @@ def fit(
     --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`.
 
     RUN becomes a folder: truth.csv (the likeliest class of each item), annotators.csv (how
-    skilled each is, and how sure that is), confusion.npz (who takes what for what), and the
-    classifier, for `annotrace predict`. The verdict says whether the labels show the truth.
+    skilled each is, and how sure that is), confusion.npz (who takes what for what), report.html
+    (all of it, for people), and the classifier, for `annotrace predict`. The verdict says
+    whether the labels show the truth.
 
     \b
     Examples:
@@ -129,8 +134,9 @@ def fit(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_go_on(ctx, checkpoint)) from None
     model.save(out)
+    where = write_run_report(model, out, report, anonymous=anonymous, images=images)
     if not quiet:
-        _tell(model, out, "--features" if images is None else "--images")
+        _tell(model, out, "--features" if images is None else "--images", where)
 
 
 def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
@@ -206,11 +212,11 @@ def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:
     return f"Stopped; what was learned is saved in {checkpoint}. Go on with: {command}"
 
 
-def _tell(model: CrowdEstimator, out: Path, given: str) -> None:
+def _tell(model: CrowdEstimator, out: Path, given: str, where: str) -> None:
     print_annotators(model.annotators_)
     print_accuracy(
         model.table_, {model.method: model.posterior_.argmax(axis=1)}, model.random_state
     )
     print_diagnosis(model)
-    click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier.")
+    click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}")
     click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")

@@ -17,6 +17,7 @@ RUN_FILES = (
     "labels.parquet",
     "model.safetensors",
     "run.json",
+    "report.html",
 )
 
 

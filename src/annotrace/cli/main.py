@@ -16,6 +16,7 @@ from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
 from annotrace.cli.next_labels import next_labels
 from annotrace.cli.predict import predict
+from annotrace.cli.report import report
 from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
 from annotrace.errors import AnnotraceError
@@ -72,6 +73,7 @@ def main() -> None:
       annotrace fit labels.csv --images photos/ --out run
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
+      annotrace report run --images photos/
       annotrace next run --budget 500
       annotrace convert label-studio.json --out labels.csv
       annotrace reproduce digits
@@ -80,7 +82,11 @@ def main() -> None:
     """
 
 
-for command in (demo, fit, predict, aggregate, next_labels, convert, simulate, reproduce):
+COMMANDS = (
+    *(demo, fit, predict, aggregate, report, next_labels),
+    *(convert, simulate, reproduce),
+)
+for command in COMMANDS:
     main.add_command(command)
 
 if __name__ == "__main__":

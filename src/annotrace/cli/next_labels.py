@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from annotrace.cli.folders import check_file
 from annotrace.cli.tables import SHOWN, print_table
-
-if TYPE_CHECKING:
-    from annotrace.allocation import Fitted
 
 FILE = "next.csv"
 
@@ -86,11 +82,12 @@ def next_labels(
     """
     from annotrace.allocation import allocate
     from annotrace.labels.writing import replacing
+    from annotrace.methods.runs import load
 
     out = out or run / FILE
     if run.is_dir():
         check_file(out, overwrite)
-    model = _load(run)
+    model = load(run, device="cpu")
     available, cost = _read_people(people, capacity)
     frame = allocate(
         model,
@@ -104,19 +101,6 @@ def next_labels(
         frame.write_csv(file)
     if not quiet:
         _tell(frame, budget, out)
-
-
-def _load(run: Path) -> Fitted:
-    from annotrace.methods.aggregated_runs import load_aggregated
-    from annotrace.methods.runs import load
-
-    try:
-        described = json.loads((run / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        described = {}
-    if isinstance(described, dict) and described.get("kind") == "aggregation":
-        return load_aggregated(run)
-    return load(run, device="cpu")
 
 
 def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:

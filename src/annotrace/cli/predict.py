@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,33 +38,23 @@ def predict(
       annotrace predict run --features new.npz --out predictions.csv
       annotrace predict run --images more-photos/ --out predictions.csv
     """
+    from annotrace.errors import RunError
+    from annotrace.methods.aggregated_runs import AggregatedRun
     from annotrace.methods.runs import load, write_classes
 
     check_file(out, overwrite)
-    _check_has_classifier(run)
     model = load(run, device=device)
+    if isinstance(model, AggregatedRun):
+        raise RunError(
+            f"{run} is from `annotrace aggregate`, which learns no classifier; make a run with "
+            "`annotrace fit`."
+        )
     size, color = _image_shape(model)
     source = read_source(features, images, size, color)
     probabilities = model.predict_proba(source)
     items = range(len(source)) if source.items is None else source.items.tolist()
     write_classes(out, items, model.classes_, probabilities)
     click.echo(f"Wrote the classes of {len(source):,} items to {out}.")
-
-
-def _check_has_classifier(run: Path) -> None:
-    from annotrace.errors import RunError
-
-    described = run / "run.json"
-    if described.is_file() and not (run / "model.safetensors").exists():
-        try:
-            kind = json.loads(described.read_text(encoding="utf-8")).get("kind")
-        except (ValueError, AttributeError):
-            return
-        if kind == "aggregation":
-            raise RunError(
-                f"{run} is from `annotrace aggregate`, which learns no classifier; make a run "
-                "with `annotrace fit`."
-            )
 
 
 def _image_shape(model: CrowdEstimator) -> tuple[tuple[int, int], bool]:

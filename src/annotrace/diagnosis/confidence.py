@@ -43,12 +43,23 @@ def calibrated_confidence(
     -------
     ndarray of shape (n_items,)
     """
+    true = calibrated_probabilities(table, posterior, confusion)
+    likeliest: NDArray[np.float64] = true[np.arange(len(true)), posterior.argmax(axis=1)]
+    return likeliest
+
+
+def calibrated_probabilities(
+    table: LabelTable, posterior: NDArray[Any], confusion: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Give the probability of every class, shape (n_items, n_classes); as `calibrated_confidence`.
+
+    The likeliest class may be another than that of the posterior.
+    """
     n_labels = table.labels_per_item()[:, None]
     apparent = tempered(posterior, 1 / (1 + DEPENDENCE * n_labels))
     alike = mistakes_alike(confusion, table.labels_per_annotator())
-    true = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
-    likeliest: NDArray[np.float64] = true[np.arange(len(true)), posterior.argmax(axis=1)]
-    return likeliest
+    true: NDArray[np.float64] = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
+    return true
 
 
 def tempered(posterior: NDArray[Any], power: NDArray[Any]) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from annotrace.experiments.cardiac_views import (
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
 from annotrace.experiments.runs import (
-    AS_PUBLISHED,
+    TRAINED_ONCE,
     Experiment,
     Recipe,
     Result,
@@ -56,7 +56,7 @@ RECIPES = {
             "precision": "bf16",
             "confusion_lr": 5.0,
         },
-        by_method={"trace": AS_PUBLISHED, "mbem": {"steps": 2}},
+        by_method={"trace": TRAINED_ONCE, "mbem": {"steps": 2}},
     ),
 }
 

@@ -16,7 +16,7 @@ from annotrace.errors import InputError
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
 from annotrace.experiments.runs import (
-    AS_PUBLISHED,
+    TRAINED_ONCE,
     Experiment,
     Recipe,
     Result,
@@ -66,7 +66,7 @@ RECIPES = {
         by_density={4: {"epochs": 20}, 1: {"epochs": 12}},
         # Epochs of cross-fitted EM are those of a round, of which there are several.
         by_method={
-            "trace": AS_PUBLISHED,
+            "trace": TRAINED_ONCE,
             "gem": {"steps": 2},
             "mbem": {"steps": 2},
             "crossfit": {"epochs": None},

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from annotrace.experiments.naming import density_name, look
 from annotrace.experiments.runs import Result
 from annotrace.labels.writing import replacing
+from annotrace.report.matrix import draw_matrix
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Titled = tuple[str, NDArray[Any]]
@@ -91,29 +91,12 @@ def draw_matrices(
             for axes in grid[place, len(row) :]:
                 axes.set_axis_off()
             for axes, (title, matrix) in zip(grid[place], row, strict=False):
-                _matrix(axes, matrix, ticks, percent)
+                draw_matrix(axes, matrix, ticks, percent, fontsize=5 if percent else 6)
                 axes.set_title(title)
             grid[place, 0].set_ylabel("true")
         for axes in grid[-1]:
             axes.set_xlabel("reported")
     return written
-
-
-def _matrix(axes: Axes, matrix: NDArray[Any], ticks: Sequence[str] | None, percent: bool) -> None:
-    axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
-    axes.grid(visible=False)
-    axes.spines[:].set(visible=True, color="#cccccc")
-    if ticks is None:
-        axes.set_xticks([])
-        axes.set_yticks([])
-    else:
-        axes.set_xticks(range(len(ticks)), ticks, rotation=90, fontsize=7)
-        axes.set_yticks(range(len(ticks)), ticks, fontsize=7)
-    if not percent:
-        return
-    for (i, j), share in np.ndenumerate(matrix):
-        colour = "white" if share > 0.6 else "black"
-        axes.text(j, i, f"{100 * share:.0f}", ha="center", va="center", fontsize=5, color=colour)
 
 
 def draw_images(rows: Sequence[Sequence[Titled]], path: Path) -> list[Path]:

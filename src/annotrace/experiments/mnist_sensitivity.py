@@ -14,7 +14,7 @@ from annotrace.experiments import mnist_sweep
 from annotrace.experiments.crowds import FLIPPERS, GROUP, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import AS_PUBLISHED, Experiment, Recipe, Result, Run, chosen_methods
+from annotrace.experiments.runs import TRAINED_ONCE, Experiment, Recipe, Result, Run, chosen_methods
 
 METHODS = ("trace", "gem", "mbem")
 SKILL = 0.35
@@ -34,7 +34,7 @@ RECIPES = {
             "validation": 0.0,
             "confusion_lr": 5.0,
         },
-        by_method={"trace": AS_PUBLISHED},
+        by_method={"trace": {**TRAINED_ONCE, "mend": False}},
     ),
 }
 EM_STEPS = (93, 20, 10, 2)

@@ -10,7 +10,7 @@ from annotrace.errors import InputError
 from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.runs import (
-    AS_PUBLISHED,
+    TRAINED_ONCE,
     Recipe,
     Run,
     Split,
@@ -46,7 +46,7 @@ RECIPES = {
             "schedule": "cosine",
             "confusion_lr": 5.0,
         },
-        by_method={"trace": AS_PUBLISHED, "gem": {"steps": 3}, "mbem": {"steps": 2}},
+        by_method={"trace": TRAINED_ONCE, "gem": {"steps": 3}, "mbem": {"steps": 2}},
     ),
 }
 

@@ -26,8 +26,8 @@ Split: TypeAlias = tuple[LabelledSet, LabelledSet]
 VARIANTS = {"no-trace": ("trace", {"lam": 0.0})}
 """Rows of the paper's tables that are another method with a setting."""
 
-AS_PUBLISHED = {"pool": False, "mixup": 0.0, "restarts": 1}
-"""The trace as the paper has it, trained once like every other method."""
+TRAINED_ONCE = {"pool": False, "mixup": 0.0, "restarts": 1}
+"""The trace without mixtures of images and with one start, like every other method."""
 
 
 @dataclass(frozen=True)

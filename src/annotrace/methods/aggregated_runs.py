@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import as_names, look_up
@@ -17,7 +19,7 @@ FILES = ("truth.csv", "confusion.npz", "labels.parquet")
 
 
 @dataclass(eq=False)
-class AggregatedRun:
+class AggregatedRun(Diagnosed):
     """What an aggregation found, as read back from a folder.
 
     Attributes
@@ -26,11 +28,24 @@ class AggregatedRun:
         All names are text.
     posterior_ : ndarray of shape (n_items, n_classes)
     confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
+    prior_ : ndarray of shape (n_classes,)
+        How common classes are.
+    objective_ : ndarray of shape (n_iterations,)
+    method : str
+    settings, versions_ : dict
     """
 
     table_: LabelTable
     posterior_: NDArray[Any]
     confusion_: NDArray[Any]
+    prior_: NDArray[Any]
+    objective_: NDArray[Any]
+    method: str = "aggregation"
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions_: dict[str, str] = field(default_factory=dict)
+
+    def _without_labels(self) -> NDArray[Any]:
+        return self.prior_
 
 
 def load_aggregated(folder: str | Path) -> AggregatedRun:
@@ -54,10 +69,24 @@ def load_aggregated(folder: str | Path) -> AggregatedRun:
             matrices = {name: arrays[name] for name in ("confusion", "annotators", "classes")}
         posterior = truth[:, 3:].cast(pl.Float64).to_numpy()
         table = _table(truth["item"], labels, matrices)
+        described = _described(folder, posterior)
     except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise RunError(f"{folder}: damaged, it cannot be read as a run ({reason}).") from None
-    return AggregatedRun(table, posterior, matrices["confusion"])
+    return AggregatedRun(table, posterior, matrices["confusion"], **described)
+
+
+def _described(folder: Path, posterior: NDArray[Any]) -> dict[str, Any]:
+    """Read what run.json says beside the tables; runs of before 0.2 do not have all of it."""
+    path = folder / "run.json"
+    said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return {
+        "prior_": np.asarray(said.get("prior", posterior.mean(axis=0))),
+        "objective_": np.asarray(said.get("objective", [])),
+        "method": said.get("method", "aggregation"),
+        "settings": said.get("params", {}),
+        "versions_": said.get("versions", {}),
+    }
 
 
 def _table(items: Any, labels: Any, matrices: dict[str, NDArray[Any]]) -> LabelTable:
@@ -69,4 +98,9 @@ def _table(items: Any, labels: Any, matrices: dict[str, NDArray[Any]]) -> LabelT
         look_up(as_names(labels[column].cast(str).to_list()), vocabulary)
         for column, vocabulary in (("item", names), ("annotator", annotators), ("label", classes))
     )
-    return LabelTable(item, annotator, label, items=names, annotators=annotators, classes=classes)
+    truth = None
+    if "truth" in labels.columns:
+        truth = np.full(len(names), -1, np.int32)
+        truth[item] = look_up(as_names(labels["truth"].cast(str).fill_null("").to_list()), classes)
+    codes = (item, annotator, label)
+    return LabelTable(*codes, items=names, annotators=annotators, classes=classes, truth=truth)

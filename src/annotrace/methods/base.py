@@ -46,6 +46,7 @@ class _Learned:
     input_shape_: tuple[int, ...]
     n_features_in_: int
     named_rows_: bool
+    versions_: dict[str, str]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

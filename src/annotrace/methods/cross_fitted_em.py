@@ -15,13 +15,15 @@ that they do not remember what they learned from the last posterior.
 Rounds find the nearest optimum, so the start matters: it is the trace-regularised model, the best
 of several restarts by held-out likelihood. Where that is poor and the labels are not, as with many
 good annotators, the rounds mend it; where the votes mislead, as with annotators who flip classes,
-it finds the way that votes do not.
+it finds the way that votes do not. Where a class is lost all the same, it is founded anew from a
+part of another (`lost_classes`), and kept if that explains the labels better.
 
 The classifier is the mean of the K networks.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -36,6 +38,7 @@ from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator, settled
 from annotrace.methods.continuing import Before
+from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
@@ -91,7 +94,8 @@ class CrossFittedEM(CrowdEstimator):
     fold_ : ndarray of shape (n_items,)
         The part that each item was held out with.
     label_loss_ : list of float
-        Negative log-likelihood of a label after each round, held out as above.
+        Negative log-likelihood of a label after each round, held out as above. Rounds that founded
+        a lost class come after the others.
     epochs_ : int
         Of a round, as given or found.
     temperature_ : float
@@ -121,18 +125,63 @@ class CrossFittedEM(CrowdEstimator):
         self.fold_ = self._deal_folds(settings.seed)
         inner = HeldOutEM(self.table_, self.fold_, self.gold_)
         history = self._begin(inner, data, settings)
-        self.label_loss_ = []
-        for number in range(self.rounds):
+        self.label_loss_: list[float] = []
+        anew = not self._has_matrices
+        done = self._do_rounds(inner, data, settings, range(self.rounds), anew=anew)
+        inner, more = self._find_lost_classes(inner, data, settings)
+        self._keep(inner, self._held_out_logits(data))
+        return join_histories(join_histories(history, done), more)
+
+    def _do_rounds(
+        self, inner: HeldOutEM, data: CrowdData, settings: Settings, numbers: range, *, anew: bool
+    ) -> list[Epoch]:
+        """Let networks learn and the inner EM answer in turn, with new matrices at first if asked.
+
+        New matrices are counted from what the networks say, old ones are gone on from.
+        """
+        history: list[Epoch] = []
+        for number in numbers:
             if number:
                 self._networks.shrink_towards(self._fresh_networks(data), AFRESH)
             history = join_histories(history, self._fit_networks(data, inner, settings, number))
             logits = self._held_out_logits(data)
-            if number == 0 and not self._has_matrices:
+            if anew and number == numbers[0]:
                 inner.start(torch.softmax(logits, 1))
             inner.run(logits)
             self.label_loss_.append(inner.label_loss)
-        self._keep(inner, logits)
         return history
+
+    def _find_lost_classes(
+        self, inner: HeldOutEM, data: CrowdData, settings: Settings
+    ) -> tuple[HeldOutEM, list[Epoch]]:
+        """Found lost classes anew, each as long as that explains the labels better.
+
+        Returns
+        -------
+        inner : HeldOutEM
+            As it ended, the networks being those that belong to it.
+        history : list of Epoch
+            Of the rounds that were worth it.
+        """
+        history: list[Epoch] = []
+        lost = self._lost_classes(inner)
+        for trial in range(TRIALS):
+            if not lost.foundings:
+                break
+            before = copy.copy(inner), copy.deepcopy(self.network_), self.label_loss_.copy()
+            inner.begin_with(torch.from_numpy(lost.begin_posterior(lost.foundings.pop(0))))
+            first = self.rounds * (2 * trial + 1)
+            numbers = range(first, first + 2 * self.rounds)
+            done = self._do_rounds(inner, data, settings, numbers, anew=True)
+            if inner.label_loss < before[0].label_loss - worth_it(self.table_.n_labels):
+                history, lost = join_histories(history, done), self._lost_classes(inner)
+            else:
+                inner, self.network_, self.label_loss_ = before
+        return inner, history
+
+    def _lost_classes(self, inner: HeldOutEM) -> LostClasses:
+        posterior, matrices = inner.posterior.double(), inner.matrices().double()
+        return LostClasses(self.table_, posterior.numpy(), matrices.numpy())
 
     def _begin(self, inner: HeldOutEM, data: CrowdData, settings: Settings) -> list[Epoch]:
         """Give the inner EM its first posterior and matrices; the votes are there already."""

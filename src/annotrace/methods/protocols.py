@@ -20,19 +20,25 @@ class Protocol:
         Where their diagonal starts; None for the paper's weights 6I - 5.
     pool : bool or "auto"
         Whether annotators share a matrix from which each deviates.
+    joint : bool
+        Whether the labels of an item are taken together.
     mixup : float
         Parameter of the Beta distribution of mixup, 0 for none.
     restarts : int
         Trainings from different starts, of which the one is kept that explains held-out labels
         best.
+    mend : bool
+        Whether to train again where classes have traded names or are lost.
     """
 
     training: dict[str, Any]
     confusion_lr: float
     diagonal: float | None
     pool: bool | Literal["auto"]
+    joint: bool
     mixup: float
     restarts: int
+    mend: bool
 
 
 # docs/methods.md has what was tried, and what it gave.
@@ -42,15 +48,19 @@ PROTOCOLS = {
         confusion_lr=30.0,
         diagonal=0.7,
         pool="auto",
+        joint=True,
         mixup=1.0,
         restarts=2,
+        mend=True,
     ),
     "paper": Protocol(
         {"epochs": 200, "batch_size": 50, "lr": 1e-3},
         confusion_lr=1.0,
         diagonal=None,
         pool=False,
+        joint=False,
         mixup=0.0,
         restarts=1,
+        mend=False,
     ),
 }

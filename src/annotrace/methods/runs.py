@@ -7,6 +7,8 @@
     confusion.npz      confusion (annotators, classes, classes), annotators, classes
     model.safetensors  weights, posteriors and labels, for `load`
     run.json           method, settings, diagnosis, history, versions, checksum
+
+The commands add report.html, all of it for people.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
 from annotrace.labels.writing import replacing
+from annotrace.methods.aggregated_runs import AggregatedRun, load_aggregated
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
 from annotrace.models.backbones import Backbone
@@ -66,8 +69,10 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
 
 def load(
     folder: str | Path, *, backbone: Backbone | None = None, device: str = "auto"
-) -> CrowdEstimator:
+) -> CrowdEstimator | AggregatedRun:
     """Read a fitted model back from the folder that `save` wrote.
+
+    The folder of `annotrace aggregate` has no classifier, and gives an `AggregatedRun`.
 
     Parameters
     ----------
@@ -84,6 +89,9 @@ def load(
     """
     folder = Path(folder)
     described = _read_description(folder)
+    if described.get("kind") == "aggregation":
+        return load_aggregated(folder)
+    _check_complete(folder, described)
     tensors = _read_tensors(folder, described)
     params = {**described["params"], "device": device}
     if described["custom_backbone"]:
@@ -156,6 +164,26 @@ def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) ->
     _write(folder / "confusion.npz", lambda file: np.savez_compressed(file, **arrays))
 
 
+def plain_settings(model: CrowdEstimator) -> dict[str, Any]:
+    """Give the parameters that make a model what it is, and that a file can hold."""
+    return {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name not in ("callbacks", "checkpoint", "device")
+        and isinstance(value, str | int | float | None)
+    }
+
+
+def versions() -> dict[str, str]:
+    """Tell the versions of what results depend on."""
+    return {
+        "annotrace": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
 def describe_diagnosis(fitted: Diagnosed) -> dict[str, Any] | None:
     """Give the verdict and what it rests on for run.json; None where annotators are not known."""
     return fitted.diagnosis_.as_dict() if hasattr(fitted, "diagnosis_") else None
@@ -193,19 +221,12 @@ def _unpack(packed: Tensor) -> Names:
 
 
 def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
-    params = model.get_params(deep=False)
-    custom = isinstance(params["backbone"], torch.nn.Module)
-    plain = {
-        name: value
-        for name, value in params.items()
-        if name not in ("callbacks", "checkpoint", "device")
-        and isinstance(value, str | int | float | None)
-    }
+    custom = isinstance(model.backbone, torch.nn.Module)
     table = model.table_
     return {
         "format": FORMAT,
         "method": model.method,
-        "params": plain,
+        "params": plain_settings(model),
         "custom_backbone": custom,
         "input_shape": list(model.input_shape_),
         "named_rows": model.named_rows_,
@@ -218,12 +239,7 @@ def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
         },
         "diagnosis": describe_diagnosis(model),
         "history": [asdict(epoch) for epoch in model.history_],
-        "versions": {
-            "annotrace": __version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": versions(),
         "sha256": {"model.safetensors": hashlib.sha256(weights).hexdigest()},
     }
 
@@ -243,10 +259,14 @@ def _read_description(folder: Path) -> dict[str, Any]:
             f"{folder}: written by a newer annotrace ({version}, format {written}); this one is "
             f"{__version__} and reads format {FORMAT}. Update annotrace."
         )
+    return described
+
+
+def _check_complete(folder: Path, described: dict[str, Any]) -> None:
     missing = _NEEDED - set(described)
     if missing:
+        path = folder / "run.json"
         raise RunError(f"{path}: damaged, it does not say {', '.join(sorted(missing))}.")
-    return described
 
 
 def _read_tensors(folder: Path, described: dict[str, Any]) -> dict[str, Tensor]:
@@ -277,6 +297,7 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
     model.n_features_in_ = int(np.prod(model.input_shape_))
     model.named_rows_ = described["named_rows"]
     model.history_ = [Epoch(**epoch) for epoch in described["history"]]
+    model.versions_ = described.get("versions", {})
     for name in _LEARNED:
         if name in tensors:
             setattr(model, name, tensors[name].numpy())

@@ -6,6 +6,9 @@ trace of the matrices (the paper's eq. 4, scaled as in its listing)::
 
     1/N sum_n sum_{r labelled n} -log (sum_i p(i | x_n) A^(r)[i, label]) + lam 1/R sum_r tr A^(r)
 
+That takes the labels of an item one by one, as if each were of another item. By default they are
+taken together, -log sum_i p(i | x_n) prod_r A^(r)[i, label], which is the model's own likelihood.
+
 The likelihood alone cannot tell confusion from a confused classifier; the trace asks for the most
 confused annotators that explain the labels. Where the mean matrix is diagonally dominant (class by
 class, items of it are called by its name more often than items of any other class), the smallest
@@ -25,11 +28,13 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from annotrace.aggregation.evidence import Evidence
 from annotrace.diagnosis import is_permuted, pooled_confusion
 from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
+from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.models import Confusion, label_log_likelihood, trace_regularized_nll
 from annotrace.models.confusion import Parametrization
 from annotrace.training import (
@@ -46,7 +51,6 @@ SPARSE_ABOVE = 50_000
 """Weights from which stepping all matrices costs more than finding those of the batch."""
 
 
-WEAKEST_LAM = 1e-4
 AUTO_LAM = (0.01, 0.1)
 """What `lam="auto"` tries: the paper's, and what did best on LabelMe at a low rate."""
 
@@ -75,8 +79,13 @@ class _Run(NamedTuple):
     @property
     def rank(self) -> tuple[bool, float]:
         """Order runs, the best first: classes in place, then the loss of the held-out labels."""
+        return self.permuted, self.loss
+
+    @property
+    def loss(self) -> float:
+        """The loss of the held-out labels, if there were any."""
         best = best_epoch(self.history)
-        return self.permuted, 0.0 if best is None or best.held_out is None else best.held_out
+        return 0.0 if best is None or best.held_out is None else best.held_out
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -99,6 +108,10 @@ class TraceRegularized(CrowdEstimator):
     pool : bool or "auto", optional
         Learn a matrix that annotators share, and how each deviates from it. "auto", the default,
         tries both; the paper's protocol does not pool.
+    joint : bool, optional
+        Take the likelihood of an item's labels together, as the model has it, and not of each by
+        itself, as the paper's loss does. The same where items have one label. True by default,
+        False by the paper's protocol.
     mixup : float, optional
         Learn from mixtures of two items, by weights from Beta(mixup, mixup): 1 by default, 0 (no
         mixtures) by the paper's protocol.
@@ -106,13 +119,16 @@ class TraceRegularized(CrowdEstimator):
         Trainings from different starts, and with different choices where these are "auto": the
         one is kept that explains held-out labels best. 2 by default, 1 by the paper's protocol;
         without a held-out part there is one.
+    mend : bool, optional
+        Train again, up to three times, where classes have traded names or one is lost, beginning
+        with all else that was learned. True by default, False by the paper's protocol.
     **others
         See `CrowdEstimator`.
 
     Attributes
     ----------
     chosen_ : dict
-        What was chosen: lam, pool, restart.
+        What was chosen: lam, pool, restart; those after the first trainings mended them.
 
     Examples
     --------
@@ -131,25 +147,65 @@ class TraceRegularized(CrowdEstimator):
     parametrization: Parametrization = "softplus"
     diagonal: float | None = None
     pool: bool | Literal["auto"] | None = None
+    joint: bool | None = None
     mixup: float | None = None
     restarts: int | None = None
+    mend: bool | None = None
 
     method: ClassVar[str] = "trace"
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         choices = self._choices()
-        best = self._run_choice(data, settings, choices[0])
+        best = self._run_choice(data, settings, choices[0], self._begin_at)
         for choice in choices[1:]:
             best = min(best, self._run_choice(data, settings, choice), key=lambda run: run.rank)
-        # A penalty that was strong enough to swap classes was too strong.
-        while best.permuted and best.choice.lam > WEAKEST_LAM:
-            weaker = best.choice._replace(lam=best.choice.lam / 10, restart=best.choice.restart + 1)
-            best = self._run_choice(data, settings, weaker)
-        self.network_, self.chosen_ = best.network, best.choice._asdict()
-        matrices = best.matrices.double().cpu().numpy()
+        if self._begin_at is None and self._or_protocol("mend"):
+            best = self._mend(best, data, settings)
+        self.chosen_ = best.choice._asdict()
+        self._take(best)
+        return best.history
+
+    def _mend(self, best: _Run, data: CrowdData, settings: Settings) -> _Run:
+        """Train again where classes have traded names or are lost, from all else that was learned.
+
+        A penalty that was strong enough to swap classes was too strong. A lost class is founded as
+        long as that explains held-out labels better.
+        """
+        lost = self._lost_classes(best, data)
+        by_chance = worth_it(self.validation * self.table_.n_labels)
+        for trial in range(TRIALS):
+            may_found = lost.foundings and self.validation and not best.permuted
+            founding = lost.foundings.pop(0) if may_found else None
+            if founding is None and not (lost.renamed or best.permuted):
+                break
+            fresh = self._new_layer(pool=False).matrices().double().numpy()
+            matrices = torch.from_numpy(lost.begin_matrices(founding, fresh))
+            lam = best.choice.lam if founding else best.choice.lam / 10
+            choice = best.choice._replace(lam=lam, restart=best.choice.restart + 1 + trial)
+            run = self._run_choice(data, settings, choice, matrices)
+            to_gain = by_chance if founding else -by_chance
+            if run.rank < (best.permuted, best.loss - to_gain):
+                best, lost = run, self._lost_classes(run, data)
+        return best
+
+    def _lost_classes(self, run: _Run, data: CrowdData) -> LostClasses:
+        """Look for classes amiss in what was learned, with matrices counted anew.
+
+        Those of the training lag behind, and the penalty has taken from their diagonal.
+        """
+        self._take(run)
+        self._read_out(data)
+        evidence = Evidence(self.table_, self.gold_)
+        counts = evidence.count(evidence.tensor(self.posterior_)).transpose(1, 2).double().numpy()
+        counts += 1 / self.table_.n_classes
+        confusion = counts / counts.sum(axis=2, keepdims=True)
+        return LostClasses(self.table_, self.posterior_, confusion)
+
+    def _take(self, run: _Run) -> None:
+        self.network_ = run.network
+        matrices = run.matrices.double().cpu().numpy()
         self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
         self.confusion_layer_.set_matrices(torch.from_numpy(self.confusion_))
-        return best.history
 
     def _choices(self) -> list[_Choice]:
         """Give what to try, as many as there are restarts, and each combination at least once."""
@@ -164,13 +220,19 @@ class TraceRegularized(CrowdEstimator):
         turns = itertools.islice(itertools.cycle(combinations), n_runs)
         return [_Choice(lam, pool, number) for number, (lam, pool) in enumerate(turns)]
 
-    def _run_choice(self, data: CrowdData, settings: Settings, choice: _Choice) -> _Run:
-        """Train network and matrices, from a new start but for the first time."""
+    def _run_choice(
+        self,
+        data: CrowdData,
+        settings: Settings,
+        choice: _Choice,
+        begin_at: Tensor | None = None,
+    ) -> _Run:
+        """Train a network, a new one but for the first time, and matrices from where they begin."""
         if choice.restart:
             self.network_ = self._build_network(data).to(data.device)
         layer = self._new_layer(choice.pool).to(data.device)
-        if self._begin_at is not None:
-            layer.set_matrices(self._begin_at)
+        if begin_at is not None:
+            layer.set_matrices(begin_at)
         learned = nn.ModuleDict({"network": self.network_, "confusion": layer})
         objective = self._objective(layer, choice.lam)
 
@@ -186,11 +248,12 @@ class TraceRegularized(CrowdEstimator):
 
     def _objective(self, layer: Confusion, lam: float) -> Callable[[Batch], Tensor]:
         mixup = self._or_protocol("mixup")
+        joint = self._or_protocol("joint") and bool((self.table_.labels_per_item() > 1).any())
 
         def loss(batch: Batch, logits: Tensor) -> Tensor:
             logits, to_learn = self._with_gold(batch, logits)
             labels = (batch.row, batch.annotator, batch.label)
-            return trace_regularized_nll(logits, layer, *labels, lam) + to_learn
+            return trace_regularized_nll(logits, layer, *labels, lam, joint=joint) + to_learn
 
         def mixed_loss(batch: Batch) -> Tensor:
             mixture = draw_mixture(mixup, torch.zeros_like(batch.item))

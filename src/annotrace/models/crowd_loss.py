@@ -69,20 +69,43 @@ def crowd_nll(
 
 
 def trace_regularized_nll(
-    logits: Tensor, layer: Confusion, row: Tensor, annotator: Tensor, label: Tensor, lam: float
+    logits: Tensor,
+    layer: Confusion,
+    row: Tensor,
+    annotator: Tensor,
+    label: Tensor,
+    lam: float,
+    *,
+    joint: bool = False,
 ) -> Tensor:
     """Compute the paper's loss: `crowd_nll` plus `lam` times the mean trace over annotators.
 
     Both come from one pass over the matrices: all of them, or those of the batch where the layer
     is sparse.
+
+    Parameters
+    ----------
+    logits, layer, row, annotator, label
+        As in `label_log_likelihood`.
+    lam : float
+    joint : bool
+        Take the labels of a row together, -log sum_i p_i prod_r A[r, i, label], and not, as the
+        paper does, each by itself. There is no difference where rows have one label.
     """
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
     if not layer.sparse:
         log_matrices = layer.log_matrices().to(log_p.dtype)
-        return _TraceRegularizedNLL.apply(log_p, log_matrices, row, annotator, label, lam)  # type: ignore[no-any-return,no-untyped-call]
+        return _TraceRegularizedNLL.apply(  # type: ignore[no-any-return,no-untyped-call]
+            log_p, log_matrices, row, annotator, label, lam, joint
+        )
     log_columns, traces = layer.log_columns_and_traces(annotator, label)
     mean_trace = torch.dot(traces, layer.trace_shares(annotator, len(logits)))
-    log_likelihood = mixture_log_likelihood(log_p, log_columns.to(log_p.dtype), row)
+    log_columns = log_columns.to(log_p.dtype)
+    if joint:
+        (evidence,) = add_up(log_columns, (row, len(log_p)))
+        log_likelihood = torch.logsumexp(log_p + evidence, dim=-1)
+    else:
+        log_likelihood = mixture_log_likelihood(log_p, log_columns, row)
     return torch.add(log_likelihood.sum() / -len(logits), mean_trace, alpha=lam)
 
 
@@ -91,7 +114,8 @@ class _TraceRegularizedNLL(torch.autograd.Function):
 
     With q the posterior of a label's true class, the likelihood's gradient by log p is q summed
     over the labels of a row, and that by log A is q summed over the labels that say the same by the
-    same annotator: the counts [annotator, true, reported] that are expected.
+    same annotator: the counts [annotator, true, reported] that are expected. Labels taken together
+    share the posterior of their row.
 
     By plain autograd it took 63 kernels more than cross-entropy on a GPU, where a step on a small
     network is the cost of its hundred kernels.
@@ -106,12 +130,17 @@ class _TraceRegularizedNLL(torch.autograd.Function):
         annotator: Tensor,
         label: Tensor,
         lam: float,
+        joint: bool,
     ) -> Tensor:
-        joint = log_matrices[annotator, :, label].add_(log_p.index_select(0, row))
-        posterior, log_likelihood = softmax_and_total_log_sum(joint)
+        scores = log_matrices[annotator, :, label]
+        if joint:
+            scores = add_up(scores, (row, len(log_p)))[0].add_(log_p)
+        else:
+            scores.add_(log_p.index_select(0, row))
+        posterior, log_likelihood = softmax_and_total_log_sum(scores)
         right = log_matrices.diagonal(dim1=1, dim2=2).exp()
         ctx.save_for_backward(posterior, right, row, annotator, label)
-        ctx.n_rows, ctx.trace_share = len(log_p), lam / len(log_matrices)
+        ctx.n_rows, ctx.trace_share, ctx.joint = len(log_p), lam / len(log_matrices), joint
         nll = log_likelihood / -len(log_p)
         return torch.add(nll, right.sum(), alpha=ctx.trace_share)
 
@@ -121,12 +150,15 @@ class _TraceRegularizedNLL(torch.autograd.Function):
         posterior, right, row, annotator, label = ctx.saved_tensors
         n_annotators, n_classes = right.shape
         said = torch.add(label, annotator, alpha=n_classes)
-        by_row, by_saying = add_up(
-            posterior * (grad / -ctx.n_rows), (row, ctx.n_rows), (said, n_annotators * n_classes)
-        )
+        sayings = (said, n_annotators * n_classes)
+        expected = posterior * (grad / -ctx.n_rows)
+        if ctx.joint:
+            by_row, by_saying = expected, add_up(expected.index_select(0, row), sayings)[0]
+        else:
+            by_row, by_saying = add_up(expected, (row, ctx.n_rows), sayings)
         counts = by_saying.view(n_annotators, n_classes, n_classes).transpose(1, 2)
         counts.diagonal(dim1=1, dim2=2).addcmul_(right, grad, value=ctx.trace_share)
-        return by_row, counts, None, None, None, None
+        return by_row, counts, None, None, None, None, None
 
 
 def posterior(log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:

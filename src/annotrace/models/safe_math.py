@@ -32,10 +32,12 @@ def log_softplus(x: Tensor) -> Tensor:
 
 def log_softplus_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
     """Compute `log_softplus` and its derivative, which tends to 1 as x falls; not for autograd."""
-    # log_softplus(x) = x - exp(x) / 2 + ...: below -50 that is x to the last digit of float64.
-    small, value = x < -50, F.softplus(x)
-    slope = torch.sigmoid(x).div_(value).masked_fill_(small, 1.0)
-    return torch.where(small, x, value.log_()), slope
+    # log_softplus(x) = x - exp(x) / 2 + ...: below -50 that is x to the last digit of float64, and
+    # the slope 1. It is never above x.
+    bounded = x.clamp(min=-50)
+    value = F.softplus(bounded)
+    slope = torch.sigmoid(bounded).div_(value)
+    return torch.minimum(value.log_(), x), slope
 
 
 class _LogSoftplus(torch.autograd.Function):

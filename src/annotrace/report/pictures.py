@@ -1,0 +1,97 @@
+"""Small pictures of items, as data URIs."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.data import ImageFolder
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import look_up
+
+# From an item's number to a data URI, or "" where it has no picture.
+Pictures: TypeAlias = Callable[[int], str]
+
+LARGEST = 128
+
+
+def pictures_of(images: Any, table: LabelTable) -> Pictures:
+    """Find the picture of each item.
+
+    Parameters
+    ----------
+    images : None, folder, or array of shape (n_items, height, width[, channels])
+        A folder is matched by the items' names; an array has the items in the order of the table,
+        which is that of `X` in `fit`. Floats are scaled from the least to the largest.
+    table : LabelTable
+    """
+    if images is None:
+        return lambda item: ""
+    if isinstance(images, str | Path):
+        return _from_folder(Path(images), table)
+    return _from_array(np.asarray(images), table.n_items)
+
+
+def _from_folder(path: Path, table: LabelTable) -> Pictures:
+    folder = ImageFolder(path).matching(table.items)
+    place = look_up(table.items, folder.items)
+
+    @cache
+    def picture(item: int) -> str:
+        return _read(folder.paths[place[item]]) if place[item] >= 0 else ""
+
+    return picture
+
+
+def _from_array(images: NDArray[Any], n_items: int) -> Pictures:
+    if len(images) != n_items or images.ndim not in (3, 4):
+        raise InputError(
+            f"Expected `images` with a picture for each of {n_items:,} items, of shape ({n_items}, "
+            f"height, width) or ({n_items}, height, width, 3), but got {images.shape}."
+        )
+    least, most = (0, 255) if images.dtype == np.uint8 else (images.min(), images.max())
+
+    @cache
+    def picture(item: int) -> str:
+        from PIL import Image
+
+        grey = (images[item] - float(least)) / max(float(most - least), 1e-9)
+        pixels = np.round(255 * np.clip(grey, 0, 1)).astype(np.uint8)
+        return _encode(Image.fromarray(pixels.squeeze()))
+
+    return picture
+
+
+def _read(path: Path) -> str:
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path) as stored:
+            image = ImageOps.exif_transpose(stored)
+            if image.mode.startswith("I"):
+                # Pillow would clip 16 bits to 255.
+                image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
+            return _encode(image)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError(
+            f"{path}: the image cannot be read ({error}). Replace or remove it."
+        ) from None
+
+
+def _encode(image: Any) -> str:
+    """Give a picture as a data URI: tiny ones as they are, the rest as small jpeg."""
+    tiny = max(image.size) <= 32
+    image = image.convert("L" if image.mode == "L" else "RGB")
+    image.thumbnail((LARGEST, LARGEST))
+    stream = io.BytesIO()
+    image.save(stream, **({"format": "PNG"} if tiny else {"format": "JPEG", "quality": 80}))
+    kind = "png" if tiny else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -1,0 +1,220 @@
+"""What a report is written from: a fitted model or a run, in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.aggregation.base import Aggregation
+from annotrace.aggregation.registry import list_aggregations
+from annotrace.diagnosis import Diagnosis
+from annotrace.diagnosis.confidence import calibrated_probabilities
+from annotrace.diagnosis.reasons import find_reasons
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import Names, as_names
+from annotrace.methods.aggregated_runs import AggregatedRun
+from annotrace.methods.base import CrowdEstimator, settled
+from annotrace.methods.runs import plain_settings, versions
+from annotrace.training import Epoch
+
+Array = NDArray[Any]
+
+
+class Fitted(Protocol):
+    """A fitted classifier or aggregation, or a run that was read back."""
+
+    table_: LabelTable
+    posterior_: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """What was learned of annotators.
+
+    Attributes
+    ----------
+    skill, low, high : ndarray of shape (n_annotators,)
+        With its 90 % interval.
+    matrices, variances : ndarray of shape (n_annotators, n_classes, n_classes)
+        Of the cells [annotator, true, reported].
+    flags : sequence of length n_annotators
+        What there is to say of each, in words.
+    """
+
+    skill: Array
+    low: Array
+    high: Array
+    matrices: Array
+    variances: Array
+    flags: Sequence[tuple[str, ...]]
+
+
+class Judgement(NamedTuple):
+    """Whether labels show the truth: see `annotrace.diagnosis.Diagnosis`.
+
+    Attributes
+    ----------
+    verdict : {"identified", "weak", "not identified"}
+    reasons, advice : tuple of str
+    weak_classes : ndarray of int
+    margin, margin_low, margin_high : ndarray of shape (n_classes,)
+    """
+
+    verdict: str
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+    weak_classes: Array
+    margin: Array
+    margin_low: Array
+    margin_high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """All that a report draws on.
+
+    Attributes
+    ----------
+    table : LabelTable
+    posterior : ndarray of shape (n_items, n_classes)
+        As the method has it.
+    chances : ndarray of shape (n_items, n_classes)
+        The posterior made less sure, as people err together; certain where the class is known.
+    known : ndarray of shape (n_items,), bool
+        Items whose class was given as certain.
+    crowd, judgement : Crowd and Judgement, or None
+        None where the method learns nothing of annotators.
+    method : str
+    settings, versions : dict
+    history : list of Epoch
+    objective : ndarray of shape (n_iterations,)
+        Of an aggregation.
+    anonymous : bool
+        Whether annotators go by numbers.
+    """
+
+    table: LabelTable
+    posterior: Array
+    chances: Array
+    known: NDArray[np.bool_]
+    crowd: Crowd | None
+    judgement: Judgement | None
+    method: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    history: Sequence[Epoch] = ()
+    objective: Sequence[float] = ()
+    anonymous: bool = False
+
+    @cached_property
+    def estimate(self) -> NDArray[np.int64]:
+        """The likeliest class of each item, shape (n_items,)."""
+        likeliest: NDArray[np.int64] = self.posterior.argmax(axis=1)
+        return likeliest
+
+    @cached_property
+    def confidence(self) -> Array:
+        """How sure to be of it, shape (n_items,)."""
+        sure: Array = self.chances[np.arange(len(self.chances)), self.estimate]
+        return sure
+
+    @property
+    def labels_alone(self) -> bool:
+        """Whether there was no classifier."""
+        return not self.history
+
+
+def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
+    """Gather what a report says from a fitted model or a run that was read back.
+
+    Parameters
+    ----------
+    model : fitted CrowdEstimator or Aggregation, or AggregatedRun
+    anonymous : bool
+        Call annotators by numbers, in the order of the report: "Annotator 1" has the highest skill.
+        Verdict and advice name them so too.
+    """
+    if not hasattr(model, "posterior_"):
+        raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
+    table, posterior = model.table_, model.posterior_
+    known = getattr(model, "gold_", np.full(table.n_items, -1))
+    diagnosis, crowd = _diagnosis(model), None
+    chances = posterior.astype(np.float64)
+    if diagnosis is not None:
+        chances = calibrated_probabilities(table, posterior, model.confusion_)  # type: ignore[attr-defined]
+        crowd = _crowd(diagnosis)
+    if anonymous:
+        table = table._replace(annotators=_numbered(table, crowd))
+    return Result(
+        table=table,
+        posterior=posterior,
+        chances=settled(chances, known),
+        known=known >= 0,
+        crowd=crowd,
+        judgement=None if diagnosis is None else _judgement(diagnosis, table),
+        method=_method(model),
+        settings=_settings(model),
+        versions=getattr(model, "versions_", None) or versions(),
+        history=getattr(model, "history_", ()),
+        objective=list(getattr(model, "objective_", ())),
+        anonymous=anonymous,
+    )
+
+
+def ranking(table: LabelTable, crowd: Crowd | None) -> NDArray[np.int64]:
+    """Order annotators by skill, the highest first; by labels where skills are not known."""
+    by = table.labels_per_annotator() if crowd is None else crowd.skill
+    return np.argsort(-by, kind="stable")
+
+
+def _numbered(table: LabelTable, crowd: Crowd | None) -> Names:
+    # The order of names or of first labels could tell who is who; that of skills is on the page.
+    names = np.empty(table.n_annotators, dtype=object)
+    for place, who in enumerate(ranking(table, crowd), start=1):
+        names[who] = f"Annotator {place}"
+    return as_names(names)
+
+
+def _diagnosis(model: Fitted) -> Diagnosis | None:
+    if not hasattr(model, "confusion_") or model.table_.n_classes < 2:
+        return None
+    diagnosis: Diagnosis = model.diagnosis_  # type: ignore[attr-defined]
+    return diagnosis
+
+
+def _crowd(diagnosis: Diagnosis) -> Crowd:
+    moments = diagnosis.crowd.moments
+    low, high = diagnosis.crowd.skills()
+    cells = moments.cell_mean, moments.cell_variance
+    return Crowd(moments.skill_mean, low, high, *cells, diagnosis.flags)
+
+
+def _judgement(diagnosis: Diagnosis, table: LabelTable) -> Judgement:
+    """Give the verdict, its words with the annotators' names of a table."""
+    reasons = find_reasons(replace(diagnosis, table=table))
+    return Judgement(
+        diagnosis.verdict,
+        tuple(reason.said for reason in reasons),
+        tuple(dict.fromkeys(reason.helps for reason in reasons)),
+        diagnosis.weak_classes,
+        *diagnosis.margins,
+    )
+
+
+def _method(model: Fitted) -> str:
+    if isinstance(model, Aggregation):
+        names = (e.name for e in list_aggregations() if type(e.maker()) is type(model))
+        return next(names, type(model).__name__)
+    return str(getattr(model, "method", type(model).__name__))
+
+
+def _settings(model: Fitted) -> dict[str, Any]:
+    if isinstance(model, CrowdEstimator):
+        return plain_settings(model)
+    return model.settings if isinstance(model, Aggregation | AggregatedRun) else {}

@@ -1,0 +1,45 @@
+"""The generated parts of the docs are what the results and the commands give today."""
+
+import json
+
+import generated
+import pytest
+
+import annotrace as at
+
+REMEDY = "run `python docs/generated.py`"
+
+
+def test_the_page_of_commands_is_what_help_says():
+    page = (generated.DOCS / "command-line.md").read_text(encoding="utf-8")
+    assert page == generated.command_line(), REMEDY
+
+
+def test_the_tables_are_what_the_results_give():
+    page = (generated.DOCS / "choosing.md").read_text(encoding="utf-8")
+    assert page == generated.with_tables(page), REMEDY
+    assert page.count("<!-- table:") == len(generated.TABLES)
+
+
+def test_a_cell_is_the_mean_of_the_runs_with_the_best_in_bold():
+    accuracy = {"auto": [], "trace": []}
+    with (generated.RESULTS / "small_data.jsonl").open(encoding="utf-8") as file:
+        for run in map(json.loads, file):
+            if run["experiment"] == "labelme" and run["method"] in accuracy:
+                accuracy[run["method"]].append(run["accuracy"])
+    means = {name: sum(own) / len(own) for name, own in accuracy.items()}
+    auto, trace = (f"{means[name]:.3f}".removeprefix("0") for name in ("auto", "trace"))
+    table = generated.TABLES["classifier"]()
+    assert f"| `auto` | **{auto}** |" in table
+    assert f"| `trace` | {trace} |" in table
+
+
+@pytest.mark.parametrize(
+    "home", [at, at.aggregation, at.data, at.diagnosis, at.nn, at.plots, at.simulate]
+)
+def test_every_public_name_is_in_the_api(home):
+    pages = (generated.DOCS / "api").glob("*.md")
+    listed = {word for page in pages for word in page.read_text(encoding="utf-8").split()}
+    names = {name for name in home.__all__ if callable(getattr(home, name))}
+    listed |= {word.rpartition(".")[2] for word in listed}
+    assert names - listed == set()

@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+
+import annotrace as at
+from annotrace.report.classes import agreement_of, classes_of
+from annotrace.report.result import result_of
+
+
+def test_classes_say_how_common_they_are_and_what_they_are_taken_for(aggregated):
+    result = result_of(aggregated)
+    found = classes_of(result)
+    assert [it.name for it in found.shown] == ["cat", "dog", "hen"]
+    assert sum(it.n_items for it in found.shown) == pytest.approx(90)
+    assert sum(it.n_labels for it in found.shown) == 450
+    cat = found.shown[0]
+    assert cat.recognised + sum(it.share for it in cat.taken_for) == pytest.approx(1)
+    np.testing.assert_allclose([it.lead for it in found.shown], aggregated.diagnosis_.margins.value)
+
+
+def test_agreement_is_that_of_the_diagnosis(small):
+    values = {it.name: it.value for it in agreement_of(small)}
+    assert values["Krippendorff's alpha"] == at.diagnosis.krippendorff_alpha(small)
+    assert values["Fleiss' kappa"] == at.diagnosis.fleiss_kappa(small)
+    assert values["Cohen's kappa"] == at.diagnosis.pairwise_kappa(small).mean()
+
+
+def test_there_is_no_agreement_with_one_label_an_item():
+    assert agreement_of(at.LabelTable.from_codes([0, 1], [0, 1], [0, 1])) == []
+
+
+def test_agreement_on_one_class_is_no_number():
+    table = at.LabelTable.from_codes([0, 0], [0, 1], [0, 0])
+    assert {it.value for it in agreement_of(table)} == {None}

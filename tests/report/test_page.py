@@ -1,0 +1,152 @@
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import annotrace as at
+from annotrace.report.page import percent, render
+from annotrace.report.result import Crowd, Judgement, Result, result_of
+
+
+class Names(HTMLParser):
+    """Collects what stands in <bdi>, and every tag."""
+
+    def __init__(self):
+        super().__init__()
+        self.names, self.tags, self.open = set(), [], None
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag == "bdi":
+            self.open = ""
+
+    def handle_endtag(self, tag):
+        if tag == "bdi":
+            self.names.add(self.open)
+            self.open = None
+
+    def handle_data(self, data):
+        if self.open is not None:
+            self.open += data
+
+
+def parsed(page):
+    found = Names()
+    found.feed(page)
+    return found
+
+
+def test_hostile_names_stand_in_the_page_as_text(hostile):
+    page = render(result_of(at.aggregation.MajorityVote().fit(hostile)))
+    found = parsed(page)
+    assert set(hostile.annotators.tolist()) <= found.names
+    scripts = [attrs for tag, attrs in found.tags if tag == "script"]
+    assert scripts == [{}]
+    assert not [attrs for _, attrs in found.tags if any(name.startswith("on") for name in attrs)]
+    assert found.tags.count(("style", {})) == 1
+    assert not {"img", "iframe", "object", "form"} & {tag for tag, _ in found.tags}
+
+
+def test_the_policy_lets_only_our_own_script_run(aggregated):
+    page = render(result_of(aggregated))
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(
+        attrs["content"]
+        for tag, attrs in parsed(page).tags
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'")
+    assert "http://" not in page
+    assert "https://" not in page
+
+
+@pytest.mark.parametrize("kind", ["aggregated", "trained"])
+def test_no_name_is_left_where_annotators_are_anonymous(kind, request, small, tmp_path):
+    model = request.getfixturevalue(kind)
+    at.write_report(model, tmp_path / "report.html", anonymous=True)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not [name for name in small.annotators.tolist() if name in page]
+    assert "Annotator 12" in page
+    at.write_report(model, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not [name for name in small.annotators.tolist() if name not in page]
+
+
+def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes():
+    n_items, n_annotators, n_classes = 1_000_000, 100_000, 10
+    rng = np.random.default_rng(0)
+    who = rng.integers(n_annotators, size=2 * n_items, dtype=np.int32)
+    said = rng.integers(n_classes, size=2 * n_items, dtype=np.int32)
+    item = np.repeat(np.arange(n_items, dtype=np.int32), 2)
+    sizes = {"n_items": n_items, "n_annotators": n_annotators, "n_classes": n_classes}
+    table = at.LabelTable.from_codes(item, who, said, **sizes)
+    chances = rng.random((n_items, n_classes), dtype=np.float32)
+    chances /= chances.sum(axis=1, keepdims=True)
+    page = render(made_up(table, chances, rng))
+    assert len(page.encode()) < 10e6
+    assert re.search(r"\d{3} of 100,000 annotators are shown", page)
+    assert "are in annotators.csv" in page
+    assert re.search(r"The 100 least sure of [\d,]+ are shown", page)
+
+
+def test_the_most_classes_of_a_matrix_with_long_names_fit_too():
+    n_annotators, n_classes = 1000, 20
+    rng = np.random.default_rng(0)
+    names = at.LabelTable.from_long(
+        {
+            "item": [f"i{k % 200}" for k in range(4000)],
+            "annotator": [f"{k % n_annotators:0500d}" for k in range(4000)],
+            "label": [f"{k % n_classes:0500d}" for k in range(4000)],
+        }
+    )
+    page = render(made_up(names, rng.dirichlet(np.ones(n_classes), 200), rng))
+    assert len(page.encode()) < 10e6
+
+
+def test_a_hundred_classes_are_not_drawn_as_a_matrix():
+    rng = np.random.default_rng(0)
+    table = at.LabelTable.from_codes(
+        *rng.integers([[50], [5], [100]], size=(3, 500)), n_classes=100
+    )
+    page = render(made_up(table, rng.dirichlet(np.ones(100), 50), rng))
+    assert 'class="matrix' not in page
+    assert "commonest mistakes" in page
+
+
+def made_up(table, chances, rng):
+    """A result of random numbers: what it says is of no matter, only how long it is."""
+    n, c = table.n_annotators, table.n_classes
+    skill = rng.random(n, dtype=np.float32)
+    matrices = rng.random((n, c, c), dtype=np.float32)
+    matrices /= matrices.sum(axis=2, keepdims=True)
+    crowd = Crowd(
+        skill,
+        skill - 0.1,
+        skill + 0.1,
+        matrices,
+        np.full_like(matrices, 1e-3),
+        [("few labels",)] * n,
+    )
+    judgement = Judgement("identified", (), (), np.empty(0, int), *[np.full(c, 0.3)] * 3)
+    known = np.zeros(table.n_items, bool)
+    return Result(table, chances, chances, known, crowd, judgement, "trace")
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0, "0 %"),
+        (0.001, "<1 %"),
+        (0.494, "49 %"),
+        (0.997, "99.7 %"),
+        (0.9999, "99.9 %"),
+        (1, "100 %"),
+    ],
+)
+def test_percent_never_rounds_to_certain(share, said):
+    assert percent(share).replace("\u202f", " ") == said

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+import annotrace as at
+from annotrace.errors import InputError
+from annotrace.methods.aggregated_runs import AggregatedRun
+from annotrace.report.page import render
+from annotrace.report.result import result_of
+
+
+def test_chances_are_the_calibrated_confidence_of_the_model(trained):
+    result = result_of(trained)
+    np.testing.assert_allclose(result.confidence, trained.confidence_)
+    assert np.all(result.estimate == trained.posterior_.argmax(axis=1))
+
+
+def test_known_classes_are_certain(small, features):
+    gold = {"photo-0": "cat", "photo-1": "cat"}
+    model = at.Vanilla(epochs=1, random_state=0).fit(features, small, items=small.items, gold=gold)
+    result = result_of(model)
+    np.testing.assert_array_equal(np.flatnonzero(result.known), [0, 1])
+    np.testing.assert_array_equal(result.chances[:2], [[1, 0, 0], [1, 0, 0]])
+
+
+def test_skills_and_flags_are_those_of_the_model(aggregated):
+    crowd = result_of(aggregated).crowd
+    frame = aggregated.annotators_
+    np.testing.assert_allclose(crowd.skill, frame["skill"])
+    assert ["; ".join(flags) for flags in crowd.flags] == frame["flags"].to_list()
+
+
+@pytest.mark.parametrize("name", ["vanilla", "soft-bootstrap", "single-cm", "wdn"])
+def test_a_method_that_learns_nothing_of_annotators_says_so(small, features, name):
+    model = at.make(name, epochs=1, random_state=0).fit(features, small, items=small.items)
+    result = result_of(model)
+    assert result.method == name
+    assert result.crowd is None
+    page = render(result)
+    assert "Not known whether the labels show the truth" in page
+    assert "mallory" in page
+
+
+def test_a_run_that_was_read_back_gives_the_same_page(tmp_path, trained):
+    trained.save(tmp_path / "run")
+    assert render(result_of(at.load(tmp_path / "run"))) == render(result_of(trained))
+
+
+def test_annotators_are_numbered_by_skill_in_every_word(aggregated):
+    result = result_of(aggregated, anonymous=True)
+    by_skill = result.table.annotators[np.argsort(-result.crowd.skill)].tolist()
+    assert by_skill == [f"Annotator {k}" for k in range(1, 13)]
+    # The model itself keeps its names.
+    assert "mallory" in aggregated.table_.annotators.tolist()
+
+
+def test_advice_names_numbers_not_names():
+    """Two groups that share no item: the advice says who should label whose items."""
+    items = [f"i{k}" for k in range(40)] * 2
+    who = ["ann"] * 20 + ["carl"] * 20 + ["bea"] * 20 + ["dan"] * 20
+    labels = [("cat", "dog")[k % 2] for k in range(40)] * 2
+    table = at.LabelTable.from_long({"item": items, "annotator": who, "label": labels})
+    model = at.aggregation.PooledDawidSkene().fit(table)
+    assert "'ann'" in str(model.diagnosis_)
+    said = result_of(model, anonymous=True).judgement
+    assert "Annotator" in " ".join(said.advice)
+    assert "'ann'" not in " ".join([*said.reasons, *said.advice])
+
+
+@pytest.mark.parametrize("name", ["majority", "dawid-skene", "pooled"])
+def test_aggregations_go_by_their_short_names(small, name):
+    assert result_of(at.aggregation.make(name).fit(small)).method == name
+
+
+def test_one_class_is_not_diagnosed():
+    table = at.LabelTable.from_codes([0, 0, 1], [0, 1, 0], [0, 0, 0])
+    page = render(result_of(at.aggregation.MajorityVote().fit(table)))
+    assert "one class only" in page
+
+
+def test_what_was_not_fitted_is_refused():
+    with pytest.raises(InputError, match="DawidSkene has learned nothing yet"):
+        result_of(at.aggregation.DawidSkene())
+
+
+def test_an_aggregated_run_knows_what_the_aggregation_knew(tmp_path, aggregated):
+    run = AggregatedRun(
+        aggregated.table_,
+        aggregated.posterior_,
+        aggregated.confusion_,
+        aggregated.prior_,
+        aggregated.objective_,
+        method="pooled",
+        settings=aggregated.settings,
+        versions_=result_of(aggregated).versions,
+    )
+    assert render(result_of(run)) == render(result_of(aggregated))

@@ -1,7 +1,7 @@
 """Learn from labels that people disagree on.
 
 >>> import annotrace as at
->>> train, test = at.data.load_digits().split(1400)
+>>> train, test = at.data.load_digits().split(600)
 >>> crowd = at.simulate.hammer_spammers(5, 10, skill=0.6, random_state=0)
 >>> table = at.simulate.simulate_labels(train.y, crowd, labels_per_item=2, random_state=0)
 >>> model = at.CrowdClassifier(random_state=0).fit(train.X, table)

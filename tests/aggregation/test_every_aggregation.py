@@ -26,7 +26,7 @@ def fitted(name, table, **given):
 
 @every
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_renaming_changes_nothing_but_the_order(name, seed):
     rng = np.random.default_rng(seed)
     item, annotator, label, _ = random_table(rng)
@@ -46,7 +46,7 @@ def test_renaming_changes_nothing_but_the_order(name, seed):
 
 @every
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_distributions_sum_to_one(name, seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 6, size=3)

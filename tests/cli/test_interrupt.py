@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-import annotrace
+from annotrace import version
 
 # A signal to the process itself, so that it always comes in the third epoch.
 INTERRUPTED = """
@@ -26,51 +27,53 @@ loop._finish_epoch = finish_and_press_ctrl_c
 from annotrace.cli.main import main
 main(sys.argv[1:], prog_name="annotrace")
 """
-SOURCE = str(Path(annotrace.__file__).parents[1])
-PLAIN = "import sys; from annotrace.cli.main import main; main(sys.argv[1:])"
+SOURCE = str(Path(version.__file__).parents[1])
 
 
 @pytest.fixture
-def run(crowd):
-    def run(code, *words):
-        return subprocess.run(
-            [sys.executable, "-c", code, *words],
-            cwd=crowd,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE},
-            capture_output=True,
-            text=True,
-        )
+def one_thread():
+    """As many as the process that is stopped has: sums in another order would not be equal."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
-    return run
+
+def stop_in_the_third_epoch(folder, words):
+    return subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *words],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE},
+        capture_output=True,
+        text=True,
+    )
 
 
 def words_of(out):
     columns = ["--item", "photo", "--annotator", "who", "--label", "said"]
-    given = ["--features", "features.npz", "--epochs", "8"]
+    given = ["--features", "features.npz", "--epochs", "8", "--method", "trace"]
     return ["fit", "labels.csv", *columns, *given, "--out", out]
 
 
-def test_ctrl_c_and_resume_end_where_an_unbroken_training_does(run, crowd):
-    stopped = run(INTERRUPTED, *words_of("a run"))
+@pytest.mark.usefixtures("one_thread")
+def test_ctrl_c_and_resume_end_where_an_unbroken_training_does(annotrace, crowd):
+    stopped = stop_in_the_third_epoch(crowd, words_of("a run"))
     assert stopped.returncode == 130
     said = stopped.stderr.splitlines()[-1]
     assert "saved in a run/checkpoint.pt. Go on with: " in said
     assert "Traceback" not in stopped.stderr
     assert not (crowd / "a run" / "run.json").exists()
 
+    refused = annotrace(*words_of("a run"), "--resume", "--seed", "1")
+    assert refused.exit_code == 2
+    assert "belongs to a training with other settings or data" in refused.stderr
+
     program, *words = shlex.split(said.split("Go on with: ")[1])
     assert (program, words) == ("annotrace", [*words_of("a run"), "--resume"])
-    resumed = run(PLAIN, *words)
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = annotrace(*words)
+    assert resumed.exit_code == 0, resumed.stderr
     assert not (crowd / "a run" / "checkpoint.pt").exists()
 
-    assert run(PLAIN, *words_of("unbroken")).returncode == 0
+    assert annotrace(*words_of("unbroken")).exit_code == 0
     for name in ("truth.csv", "annotators.csv", "model.safetensors"):
         assert (crowd / "a run" / name).read_bytes() == (crowd / "unbroken" / name).read_bytes()
-
-
-def test_other_settings_cannot_go_on_from_a_checkpoint(run, crowd):
-    assert run(INTERRUPTED, *words_of("run")).returncode == 130
-    refused = run(PLAIN, *words_of("run"), "--resume", "--seed", "1")
-    assert refused.returncode == 2
-    assert "belongs to a training with other settings or data" in refused.stderr

@@ -5,13 +5,6 @@ import pytest
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
 
 
-@pytest.fixture
-def run(annotrace, crowd):
-    fit = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 40)
-    assert annotrace(*fit, "--out", "run").exit_code == 0
-    return crowd
-
-
 def test_new_items_get_a_class_and_probabilities(annotrace, run):
     X = np.array([[9, 0, 0], [0, 0, 9], [0, 9, 0]], np.float32)
     np.savez(run / "new.npz", X=X, items=np.array(["x", "y", "z"]))

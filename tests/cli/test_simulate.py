@@ -13,7 +13,7 @@ def arrays_of(path):
 def test_what_is_simulated_can_be_learned_from(annotrace, tmp_path):
     assert annotrace("simulate", "--out", "sim").exit_code == 0
     fit = ("fit", "sim/labels.csv", "--features", "sim/features.npz", "--epochs", 2)
-    result = annotrace(*fit, "--out", "run")
+    result = annotrace(*fit, "--method", "vanilla", "--out", "run")
     assert result.exit_code == 0, result.output
     predict = ("predict", "run", "--features", "sim/test.npz", "--out", "p.csv")
     assert annotrace(*predict).exit_code == 0

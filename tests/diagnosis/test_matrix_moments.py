@@ -4,9 +4,10 @@ from scipy.stats import beta
 
 from annotrace.diagnosis.crowd_prior import TILTS, CrowdPrior
 from annotrace.diagnosis.matrix_moments import (
-    draw_matrices,
+    MatricesGivenTruths,
+    MomentSums,
+    SharedErrors,
     informedness,
-    moments_given_truths,
 )
 
 COUNTS = np.array([[[8, 2, 0], [1, 4, 1], [0, 0, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 0]]])
@@ -18,21 +19,30 @@ def prior(tilt_weights):
     return CrowdPrior(right, tilt_weights, 6.0, errors, 3.0)
 
 
+def moments_of(counts, prior):
+    sums = MomentSums(*counts.shape[:2])
+    sums.add(slice(0, len(counts)), MatricesGivenTruths(counts, prior).raw_moments(counts))
+    return sums.moments(1)
+
+
 def test_at_one_tilt_the_diagonal_is_a_beta_distribution():
     one = prior(np.eye(len(TILTS))[30])
-    moments = moments_given_truths(COUNTS, one, COUNTS)
+    moments = moments_of(COUNTS, one)
     start = one.right[30, 0]
     reference = beta(6 * start + 8, 6 * (1 - start) + 2)
     assert moments.cell_mean[0, 0, 0] == pytest.approx(reference.mean())
     assert moments.cell_variance[0, 0, 0] == pytest.approx(reference.var())
 
 
+@pytest.mark.parametrize("shares", [False, True])
 @pytest.mark.parametrize("who", [0, 1])
-def test_moments_are_those_of_draws(who):
+def test_moments_are_those_of_draws(who, shares):
     mixed = prior(np.exp(-0.5 * TILTS**2) / np.exp(-0.5 * TILTS**2).sum())
     many = np.repeat(COUNTS[who : who + 1], 40_000, axis=0)
-    drawn = draw_matrices(many, mixed, np.random.default_rng(0))
-    moments = moments_given_truths(COUNTS, mixed, COUNTS)
+    rng = np.random.default_rng(0)
+    shared = SharedErrors(20_000, mixed, rng).take(slice(0, 40_000)) if shares else None
+    drawn = MatricesGivenTruths(many, mixed).draw(rng, shared)
+    moments = moments_of(COUNTS, mixed)
     np.testing.assert_allclose(drawn.sum(axis=2), 1)
     np.testing.assert_allclose(drawn.mean(axis=0), moments.cell_mean[who], atol=0.005)
     np.testing.assert_allclose(drawn.var(axis=0), moments.cell_variance[who], atol=0.002)
@@ -45,3 +55,17 @@ def test_informedness_of_a_hammer_spammer_is_how_often_he_knows():
     habit = np.array([0.7, 0.2, 0.1])
     matrices = np.stack([q * np.eye(3) + (1 - q) * habit for q in (0.0, 0.4, 1.0)])
     np.testing.assert_allclose(informedness(matrices), [0.0, 0.4, 1.0], atol=1e-12)
+
+
+def test_moments_of_several_draws_count_what_lies_between_them():
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(5, 2000))
+    sums = MomentSums(2000, 1)
+    nothing = np.zeros((2000, 1, 1))
+    for mean in means:
+        sums.add(slice(0, 2000), (nothing, nothing, mean, mean**2 + 0.5, mean, mean**2))
+    moments = sums.moments(5)
+    np.testing.assert_allclose(moments.skill_mean, means.mean(axis=0))
+    rubin = means.var(axis=0, ddof=1) * (1 + 1 / 5)
+    np.testing.assert_allclose(moments.skill_variance, 0.5 + rubin)
+    np.testing.assert_allclose(moments.informed_variance, rubin)

@@ -11,6 +11,7 @@ from annotrace.diagnosis import (
     per_class,
     skills,
 )
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.simulate import cifar10_annotators
 
 
@@ -65,3 +66,11 @@ def test_unknown_truths_and_absent_classes_do_not_count():
     truth, predicted = np.array([0, 0, 1, -1]), np.array([0, 1, 1, 2])
     assert balanced_accuracy(predicted, truth, 4) == 0.75
     assert per_class(predicted, truth, 4).n_items.tolist() == [2, 1, 0, 0]
+
+
+def test_someone_without_labels_has_the_matrix_of_the_crowd():
+    confusion = np.stack([np.eye(2), np.full((2, 2), 0.5), np.eye(2)[::-1]])
+    filled = with_pool(confusion, np.array([3, 1, 0]))
+    np.testing.assert_array_equal(filled[:2], confusion[:2])
+    np.testing.assert_allclose(filled[2], [[0.875, 0.125], [0.125, 0.875]])
+    assert with_pool(confusion, np.array([3, 1, 1])) is confusion

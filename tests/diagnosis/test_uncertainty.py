@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.special import gammaln
 
-from annotrace.diagnosis import skills
-from annotrace.diagnosis.uncertainty import beta_interval, crowd_posterior
+from annotrace.diagnosis import crowd_prior, skills
+from annotrace.diagnosis.matrix_moments import SharedErrors
+from annotrace.diagnosis.uncertainty import crowd_posterior
 from annotrace.simulate import simulate_labels
 
 
@@ -66,7 +67,40 @@ def test_the_same_seed_gives_the_same_intervals():
     assert not np.array_equal(first, other)
 
 
-def test_beta_intervals_have_the_quantiles_of_their_moments():
-    reference = beta(3, 7)
-    low, high = beta_interval(np.array([reference.mean()]), np.array([reference.var()]), 0.8)
-    np.testing.assert_allclose([low[0], high[0]], reference.ppf([0.1, 0.9]))
+def test_work_does_not_grow_with_every_annotator(monkeypatch):
+    """Minutes at 100,000 annotators otherwise: one log of gamma for each count that occurs."""
+    taken = []
+
+    def counting_gammaln(x):
+        taken.append(np.size(x))
+        return gammaln(x)
+
+    monkeypatch.setattr(crowd_prior, "gammaln", counting_gammaln)
+    needed = []
+    for n_annotators in (5000, 10_000):
+        table, confusion = crowd(n_annotators, 5)
+        taken.clear()
+        crowd_posterior(table, known(table, 0.9), confusion, n_draws=2)
+        needed.append(sum(taken))
+    assert needed[1] < 1.3 * needed[0]
+
+
+def test_many_annotators_have_the_intervals_of_few(monkeypatch):
+    """Draws of errors that are shared give the same moments, within the noise of draws."""
+    table, confusion = crowd(2500, 30)
+    own = crowd_posterior(table, known(table, 0.8), confusion, n_draws=20)
+    monkeypatch.setattr(SharedErrors, "enough", staticmethod(lambda n_classes: 500))
+    shared = crowd_posterior(table, known(table, 0.8), confusion, n_draws=20)
+    widths = np.sqrt(own.moments.skill_variance)
+    apart = (shared.moments.skill_mean - own.moments.skill_mean) / widths
+    assert np.sqrt(np.mean(apart**2)) < 0.3
+    assert np.mean(np.sqrt(shared.moments.skill_variance) / widths) == pytest.approx(1, abs=0.02)
+    np.testing.assert_allclose(shared.mean_draws.mean(0), own.mean_draws.mean(0), atol=0.01)
+
+
+def test_few_draws_cover_as_often_as_many():
+    table, confusion = crowd(1500, 20)
+    for n_draws in (5, 40):
+        low, high = crowd_posterior(table, known(table, 0.7), confusion, n_draws=n_draws).skills()
+        covered = np.mean((low <= skills(confusion)) & (skills(confusion) <= high))
+        assert covered == pytest.approx(0.9, abs=0.03)

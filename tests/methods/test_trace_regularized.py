@@ -14,14 +14,13 @@ from annotrace.training import best_epoch
 def test_recovers_five_flippers_from_one_label_an_item():
     train, test = digits()
     accuracy, error = [], []
-    for seed, crowd in dominant_flippers(0.35, 5):
+    for seed, crowd in dominant_flippers(0.35, 2):
         table = simulate_labels(train.y, crowd, labels_per_item=1, random_state=seed)
         model = at.TraceRegularized(random_state=seed).fit(train.X, table)
         accuracy.append(model.score(test.X, test.y))
         error.append(100 * confusion_error(model.confusion_, crowd))
-    assert np.mean(accuracy) >= 0.85
-    assert min(accuracy) >= 0.70
-    assert np.mean(error) <= 14
+    assert min(accuracy) >= 0.93
+    assert max(error) <= 6
 
 
 def test_the_paper_protocol_is_the_published_one():
@@ -62,7 +61,7 @@ def test_posterior_is_classifier_times_labels():
 
 def test_many_annotators_are_learned_by_sparse_steps():
     X, truth, table, _ = blobs(n_items=3000, n_annotators=7000, labels_per_item=5)
-    model = at.TraceRegularized(epochs=10, random_state=0).fit(X, table)
+    model = at.TraceRegularized(epochs=10, restarts=1, pool=False, random_state=0).fit(X, table)
     assert model.confusion_layer_.sparse
     assert model.score(X, truth) > 0.95
     seen = table.labels_per_annotator() >= 6
@@ -76,7 +75,9 @@ def test_a_network_of_ones_own_is_copied_and_reloaded_by_hand(tmp_path):
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 3))
     before = network[0].weight.detach().clone()
-    model = at.TraceRegularized(backbone=network, epochs=150, random_state=0).fit(X, table)
+    model = at.TraceRegularized(
+        backbone=network, epochs=20, lr=1e-2, restarts=1, random_state=0
+    ).fit(X, table)
     torch.testing.assert_close(network[0].weight.detach(), before)
     assert model.score(X, truth) > 0.9
     model.save(tmp_path)

@@ -62,12 +62,18 @@ def label_scores(reports: csr_matrix, confusion: NDArray[Any]) -> NDArray[np.flo
     reports : csr_matrix
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
     """
-    return np.asarray(reports @ log_columns(confusion).reshape(-1, confusion.shape[1]))
+    return scores_of(reports, log_columns(confusion))
+
+
+def scores_of(reports: csr_matrix, columns: NDArray[Any]) -> NDArray[np.float64]:
+    """Give `label_scores` where `log_columns` are there already."""
+    return np.asarray(reports @ columns.reshape(-1, columns.shape[2]))
 
 
 def log_columns(confusion: NDArray[Any]) -> NDArray[np.float64]:
     """Give log probabilities as [annotator, reported, true], none below log 1e-12."""
-    columns: NDArray[np.float64] = np.log(np.maximum(confusion, 1e-12).transpose(0, 2, 1))
+    transposed = np.ascontiguousarray(confusion.transpose(0, 2, 1), np.float64)
+    columns: NDArray[np.float64] = np.log(np.maximum(transposed, 1e-12))
     return columns
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from scipy.special import expit, gammaln, logit
 
 TILTS = np.linspace(-6.0, 6.0, 61)
@@ -145,6 +146,7 @@ def _fit_tilts(
         total = float(strength) + 2 * _SLIPS
         with_slips = (strength * tilted + _SLIPS) / total
         weights, evidence = _fit_weights(_tilt_likelihood(right, wrong, with_slips, total))
+        evidence -= float(_rising(right + wrong, total).sum())
         fits.append((evidence, with_slips, total, weights))
     return max(fits, key=lambda fit: fit[0])[1:]
 
@@ -155,9 +157,8 @@ def _fit_weights(log_likelihood: NDArray[Any]) -> tuple[NDArray[np.float64], flo
     of_bumps = likelihood @ _BUMPS.T
     mix = _BROAD
     for _ in range(_EM_STEPS):
-        share = of_bumps * mix
-        share /= share.sum(axis=1, keepdims=True)
-        mix = (share.sum(axis=0) + _BROAD_WORTH * _BROAD) / (len(share) + _BROAD_WORTH)
+        shares = mix * ((1 / (of_bumps @ mix)) @ of_bumps)
+        mix = (shares + _BROAD_WORTH * _BROAD) / (len(of_bumps) + _BROAD_WORTH)
     return mix @ _BUMPS, float((np.log(of_bumps @ mix) + highest).sum())
 
 
@@ -172,37 +173,55 @@ def _exponentiated(
 def _tilt_likelihood(
     right: NDArray[Any], wrong: NDArray[Any], tilted: NDArray[np.float64], strength: float
 ) -> NDArray[np.float64]:
-    """Log marginal likelihood of right and wrong labels at each tilt, (n_annotators, n_tilts)."""
-    total = np.zeros((len(right), len(tilted)))
-    for k, share in enumerate(tilted.T):
-        total += _rising(right[:, k], strength * share)
-        total += _rising(wrong[:, k], strength * (1 - share))
-    # The rising power of the strength itself is the same at every tilt but for its value.
-    total -= (
-        _rising((right + wrong).ravel(), np.array([strength]))
-        .reshape(right.shape)
-        .sum(axis=1, keepdims=True)
-    )
-    return total
+    """Log marginal likelihood of right and wrong labels at each tilt, (n_annotators, n_tilts).
 
-
-def _rising(counts: NDArray[Any], start: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log of start (start + 1) ... (start + count - 1), shape (n_counts, n_starts).
-
-    The logs of gamma are taken once for every count that occurs: with 100,000 annotators they
-    would be what costs.
+    But for the rising power of the strength itself, which is the same at every tilt.
     """
-    distinct, place = np.unique(counts, return_inverse=True)
-    return (gammaln(distinct[:, None] + start) - gammaln(start))[place]
+    starts = np.vstack([strength * tilted.T, strength * (1 - tilted.T)])
+    return _rising_sums(np.hstack([right, wrong]), starts)
+
+
+def _rising_sums(counts: NDArray[Any], starts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum logs of start (start + 1) ... (start + count - 1) over columns.
+
+    Most counts are 0, which adds nothing, and the others are few different numbers: the logs of
+    gamma are taken once for each, and a sparse matrix sums them. With 100,000 annotators anything
+    else would be what costs.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_annotators, n_columns)
+    starts : ndarray of shape (n_columns, n_starts)
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_starts)
+    """
+    row, column = np.nonzero(counts)
+    values, place = np.unique(counts[row, column], return_inverse=True)
+    cells, cell = np.unique(column * len(values) + place, return_inverse=True)
+    column, place = np.divmod(cells, max(len(values), 1))
+    logs = _rising(values[place, None], starts[column])
+    offsets = np.searchsorted(row, np.arange(len(counts) + 1))
+    which = csr_matrix((np.ones(len(row)), cell, offsets), shape=(len(counts), len(cells)))
+    return np.asarray(which @ logs)
 
 
 def _fit_error_strength(counts: NDArray[Any], errors: NDArray[np.float64]) -> float:
     wrong = counts * (errors > 0)
     total = wrong.sum(axis=2)
+    # A count of 0 adds nothing, and most are.
+    total = total[total > 0]
+    who, true, reported = np.nonzero(wrong)
+    given, share = wrong[who, true, reported], errors[true, reported]
     fits = []
     for strength in _STRENGTHS:
-        alpha = strength * errors + (errors == 0)
-        evidence = (gammaln(wrong + alpha) - gammaln(alpha)).sum()
-        evidence -= (gammaln(total + strength) - gammaln(strength)).sum()
+        evidence = _rising(given, strength * share).sum() - _rising(total, strength).sum()
         fits.append((float(evidence), float(strength)))
     return max(fits)[1]
+
+
+def _rising(counts: NDArray[Any], start: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """Log of start (start + 1) ... (start + count - 1)."""
+    logs: NDArray[np.float64] = gammaln(counts + start) - gammaln(start)
+    return logs

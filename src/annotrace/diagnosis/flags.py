@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.uncertainty import CrowdPosterior, beta_interval
+from annotrace.diagnosis.beta_quantiles import beta_interval
+from annotrace.diagnosis.uncertainty import CrowdPosterior
 
 # Fewer labels a class than this leave a skill open by .2 and more either way.
 FEW_LABELS_A_CLASS = 4

@@ -22,6 +22,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from annotrace.diagnosis.matrix_moments import chunks
 from annotrace.diagnosis.metrics import dominance_margins
 from annotrace.labels.table import LabelTable
 
@@ -124,10 +125,11 @@ def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[n
         Labels of each annotator.
     """
     distances = np.zeros(confusion.shape[1:])
-    for k in range(len(distances)):
-        apart = np.abs(confusion - confusion[:, k : k + 1]).sum(axis=2) / 2
-        distances[k] = weights @ apart / max(float(weights.sum()), 1e-9)
-    return distances
+    for who in chunks(*confusion.shape[:2]):
+        for k, own in enumerate(distances):
+            apart = np.abs(confusion[who] - confusion[who, k : k + 1])
+            own += np.einsum("r,rij->i", weights[who], apart)
+    return distances / (2 * max(float(weights.sum()), 1e-9))
 
 
 def smallest_singular_value(confusion: NDArray[Any], weights: NDArray[Any]) -> float:

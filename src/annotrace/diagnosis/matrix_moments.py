@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.crowd_prior import CrowdPrior, split_counts, tilt_posterior
 
-# Annotators at a time, so that (annotators, tilts) stays small.
-_CHUNK = 8192
+RawMoments: TypeAlias = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -34,20 +33,40 @@ class Moments:
     informed_mean: NDArray[Any]
     informed_variance: NDArray[Any]
 
-    def raw(self) -> list[NDArray[np.float64]]:
-        """Give first and second moments about 0, which may be averaged over draws."""
-        pairs = (
-            (self.cell_mean, self.cell_variance),
-            (self.skill_mean, self.skill_variance),
-            (self.informed_mean, self.informed_variance),
-        )
-        return [part for mean, var in pairs for part in (mean.copy(), var + np.square(mean))]
 
-    @classmethod
-    def from_raw(cls, raw: Sequence[NDArray[np.float64]]) -> Moments:
-        """Make of first and second moments about 0, in the order of `raw`."""
-        pairs = zip(raw[::2], raw[1::2], strict=True)
-        return cls(*(part for mean, second in pairs for part in (mean, second - np.square(mean))))
+class MomentSums:
+    """Sums of moments over draws of the truths.
+
+    Parameters
+    ----------
+    n_annotators, n_classes : int
+    """
+
+    def __init__(self, n_annotators: int, n_classes: int) -> None:
+        cells = (n_annotators, n_classes, n_classes)
+        self._means = [np.zeros(shape) for shape in (cells, n_annotators, n_annotators)]
+        self._squared_means, self._squares = (
+            [np.zeros_like(total) for total in self._means] for _ in range(2)
+        )
+
+    def add(self, who: slice, raw: RawMoments) -> None:
+        """Add what `MatricesGivenTruths.raw_moments` gives for some annotators."""
+        for k, (mean, square) in enumerate(zip(raw[::2], raw[1::2], strict=True)):
+            self._means[k][who] += mean
+            self._squares[k][who] += square
+            self._squared_means[k][who] += np.square(mean)
+
+    def moments(self, n_draws: int) -> Moments:
+        """Give the moments over all draws."""
+        found: list[NDArray[np.float64]] = []
+        for parts in zip(self._means, self._squares, self._squared_means, strict=True):
+            mean, square, squared_mean = (total / n_draws for total in parts)
+            between = squared_mean - np.square(mean)
+            # Rubin's rule: the mean over a few draws is itself uncertain, and their spread about
+            # it is less than that about the mean over all.
+            between *= (n_draws + 1) / max(n_draws - 1, 1)
+            found += [mean, np.maximum(square - squared_mean + between, 0)]
+        return Moments(*found)
 
 
 def informedness(matrices: NDArray[Any]) -> NDArray[np.float64]:
@@ -65,122 +84,140 @@ def informedness(matrices: NDArray[Any]) -> NDArray[np.float64]:
     ndarray of shape (n_annotators,)
     """
     n_classes = matrices.shape[1]
-    from_mean = matrices - matrices.mean(axis=1, keepdims=True)
-    spread: NDArray[np.float64] = np.square(from_mean).sum(axis=(1, 2))
+    from_mean = matrices - np.einsum("rij->rj", matrices)[:, None] / n_classes
+    spread = np.einsum("rij,rij->r", from_mean, from_mean)
     informed: NDArray[np.float64] = np.sqrt(spread / (n_classes - 1))
     return informed
 
 
-def moments_given_truths(
-    counts: NDArray[Any], prior: CrowdPrior, matrices: NDArray[Any]
-) -> Moments:
-    """Give the moments of every matrix and skill from counts.
+def chunks(n_annotators: int, n_classes: int) -> Iterator[slice]:
+    """Give slices of annotators whose arrays, of cells or of tilts, fit into a cache."""
+    size = max(2**18 // max(n_classes**2, 61), 1)
+    return (slice(k, min(k + size, n_annotators)) for k in range(0, n_annotators, size))
+
+
+class SharedErrors:
+    """What rows of matrices would be but for the counts: a draw that many annotators share.
+
+    The errors of a row are weights divided by their sum, drawn from Gamma distributions, and
+    Gamma(prior + count) is Gamma(prior) + Gamma(count). The first takes long to draw, and is the
+    same for everybody; each is given to annotators who are thousands of places apart.
+
+    Parameters
+    ----------
+    n_drawn : int
+    prior : CrowdPrior
+    rng : Generator
+    """
+
+    def __init__(self, n_drawn: int, prior: CrowdPrior, rng: np.random.Generator) -> None:
+        shape = (n_drawn, *prior.errors.shape)
+        self._weights = rng.standard_gamma(prior.error_strength * prior.errors, shape)
+
+    @staticmethod
+    def enough(n_classes: int) -> int:
+        """Say how many must be drawn: of fewer annotators, each has its own."""
+        return max(2**20 // n_classes**2, 2048)
+
+    def take(self, who: slice) -> NDArray[np.float64]:
+        """Give the weights of some annotators, shape (n_annotators, n_classes, n_classes)."""
+        weights: NDArray[np.float64] = self._weights[
+            np.arange(who.start, who.stop) % len(self._weights)
+        ]
+        return weights
+
+
+class MatricesGivenTruths:
+    """The matrices of some annotators, as far as counts tell of them.
 
     Parameters
     ----------
     counts : ndarray of shape (n_annotators, n_classes, n_classes)
     prior : CrowdPrior
-    matrices : ndarray of the same shape
-        One draw of the matrices, for the moments of what has none in closed form.
     """
-    chunks = [_chunk_moments(counts[k : k + _CHUNK], prior) for k in range(0, len(counts), _CHUNK)]
-    informed = informedness(matrices)
-    cell_mean, cell_variance, skill_mean, skill_variance = (
-        np.concatenate(parts) for parts in zip(*chunks, strict=True)
-    )
-    return Moments(
-        cell_mean,
-        cell_variance,
-        skill_mean,
-        skill_variance,
-        informed_mean=informed,
-        informed_variance=np.zeros_like(informed),
-    )
 
+    def __init__(self, counts: NDArray[Any], prior: CrowdPrior) -> None:
+        self.counts, self.prior = counts, prior
+        self.right, self.wrong = split_counts(counts)
+        self.tilt = tilt_posterior(self.right, self.wrong, prior)
 
-def _chunk_moments(counts: NDArray[Any], prior: CrowdPrior) -> tuple[NDArray[Any], ...]:
-    right, wrong = split_counts(counts)
-    tilt = tilt_posterior(right, wrong, prior)
-    first, second = _diagonal_moments(right, wrong, tilt, prior)
-    cells = _cell_moments(counts, wrong, first, second, prior)
-    return (*cells, *_skill_moments(right, wrong, tilt, prior))
+    def draw(self, rng: np.random.Generator, shared: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Draw a matrix for every annotator, shape (n_annotators, n_classes, n_classes).
 
+        Parameters
+        ----------
+        rng : Generator
+        shared : ndarray of the same shape, optional
+            Of `SharedErrors`, used up; drawn for each annotator unless given.
+        """
+        prior, matrices = self.prior, shared
+        cumulative = self.tilt.cumsum(axis=1)
+        tilt = np.count_nonzero(rng.random(len(self.tilt))[:, None] >= cumulative, axis=1)
+        share = prior.strength * prior.right[tilt.clip(max=cumulative.shape[1] - 1)]
+        diagonal = rng.beta(share + self.right, prior.strength - share + self.wrong)
+        if matrices is None:
+            matrices = rng.standard_gamma(prior.error_strength * prior.errors + self.counts)
+        else:
+            wrong = self.counts * (prior.errors > 0)
+            counted = np.flatnonzero(wrong)
+            matrices.ravel()[counted] += rng.standard_gamma(wrong.ravel()[counted])
+        place = np.arange(matrices.shape[1])
+        matrices[:, place, place] = 0
+        total = np.maximum(np.einsum("rij->ri", matrices), 1e-300)
+        matrices *= ((1 - diagonal) / total)[:, :, None]
+        matrices[:, place, place] = diagonal
+        return np.asarray(matrices)
 
-def _diagonal_moments(
-    right: NDArray[Any], wrong: NDArray[Any], tilt: NDArray[Any], prior: CrowdPrior
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First and second moments of diagonals, mixed over tilts: (n_annotators, n_classes)."""
-    start = prior.strength * prior.right
-    total = prior.strength + right + wrong
-    mean, square = tilt @ start, tilt @ np.square(start)
-    first = (mean + right) / total
-    second = (square + (2 * right + 1) * mean + right * (right + 1)) / (total * (total + 1))
-    return first, second
+    def raw_moments(self, matrices: NDArray[Any]) -> RawMoments:
+        """Give first and second moments about 0 of cells, skills and informedness.
 
+        Parameters
+        ----------
+        matrices : ndarray of shape (n_annotators, n_classes, n_classes)
+            A draw, for the moments of what has none in closed form.
+        """
+        informed = informedness(matrices)
+        return (*self._cells(), *self._skills(), informed, np.square(informed))
 
-def _cell_moments(
-    counts: NDArray[Any],
-    wrong: NDArray[Any],
-    first: NDArray[Any],
-    second: NDArray[Any],
-    prior: CrowdPrior,
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and variance of cells: a wrong one is (1 - right) times its share of the errors."""
-    off = prior.errors > 0
-    alpha = (prior.error_strength * prior.errors + counts) * off
-    total = (prior.error_strength + wrong)[:, :, None]
-    share = alpha / total
-    share_square = alpha * (alpha + 1) / (total * (total + 1))
-    mean = (1 - first)[:, :, None] * share
-    square = (1 - 2 * first + second)[:, :, None] * share_square
-    place = np.arange(counts.shape[1])
-    mean[:, place, place], square[:, place, place] = first, second
-    return mean, np.maximum(square - np.square(mean), 0)
+    def _cells(self) -> RawMoments:
+        """Moments of cells: a wrong one is (1 - right) times its share of the errors."""
+        prior, (first, second) = self.prior, self._diagonals()
+        alpha = prior.error_strength * prior.errors + self.counts
+        total = prior.error_strength + self.wrong
+        mean = ((1 - first) / total)[:, :, None] * alpha
+        square = alpha + 1
+        square *= alpha
+        square *= ((1 - 2 * first + second) / (total * (total + 1)))[:, :, None]
+        place = np.arange(alpha.shape[1])
+        mean[:, place, place], square[:, place, place] = first, second
+        return mean, square
 
+    def _diagonals(self) -> RawMoments:
+        """Moments of diagonals, mixed over tilts: (n_annotators, n_classes)."""
+        right, start = self.right, self.prior.strength * self.prior.right
+        total = self.prior.strength + right + self.wrong
+        mean, square = self.tilt @ start, self.tilt @ np.square(start)
+        first = (mean + right) / total
+        second = (square + (2 * right + 1) * mean + right * (right + 1)) / (total * (total + 1))
+        return first, second
 
-def _skill_moments(
-    right: NDArray[Any], wrong: NDArray[Any], tilt: NDArray[Any], prior: CrowdPrior
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and variance of the mean diagonal, (n_annotators,): rows are independent at a tilt.
+    def _skills(self) -> RawMoments:
+        """Moments of the mean diagonal, (n_annotators,): rows are independent at a tilt.
 
-    A row's mean is linear in the prior's parameter and its variance is quadratic: products of
-    (annotators, classes) and (classes, tilts) in place of an array of all three.
-    """
-    n_classes = right.shape[1]
-    start = prior.strength * prior.right.T
-    total = prior.strength + right + wrong
-    mean = (1 / total) @ start + (right / total).sum(axis=1, keepdims=True)
-    # m (1 - m) / (total + 1) with m = (start + right) / total.
-    scale = 1 / (np.square(total) * (total + 1))
-    variance = (
-        (scale * (total - 2 * right)) @ start
-        - scale @ np.square(start)
-        + (scale * right * (total - right)).sum(axis=1, keepdims=True)
-    )
-    mean, variance = mean / n_classes, variance / n_classes**2
-    overall = (tilt * mean).sum(axis=1)
-    return overall, (tilt * (variance + np.square(mean - overall[:, None]))).sum(axis=1)
-
-
-def draw_matrices(
-    counts: NDArray[Any], prior: CrowdPrior, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Draw a matrix for every annotator, shape (n_annotators, n_classes, n_classes)."""
-    chunks = [
-        _draw_chunk(counts[k : k + _CHUNK], prior, rng) for k in range(0, len(counts), _CHUNK)
-    ]
-    return np.concatenate(chunks)
-
-
-def _draw_chunk(counts: NDArray[Any], prior: CrowdPrior, rng: np.random.Generator) -> NDArray[Any]:
-    right, wrong = split_counts(counts)
-    cumulative = tilt_posterior(right, wrong, prior).cumsum(axis=1)
-    tilt = (rng.random(len(counts))[:, None] >= cumulative).sum(axis=1)
-    share = prior.right[tilt.clip(max=cumulative.shape[1] - 1)]
-    diagonal = rng.beta(prior.strength * share + right, prior.strength * (1 - share) + wrong)
-    alpha = prior.error_strength * prior.errors + counts
-    matrices: NDArray[Any] = rng.standard_gamma(alpha) * (prior.errors > 0)
-    matrices *= ((1 - diagonal) / np.maximum(matrices.sum(axis=2), 1e-300))[:, :, None]
-    place = np.arange(counts.shape[1])
-    matrices[:, place, place] = diagonal
-    return matrices
+        A row's mean is linear in the prior's parameter and its variance is quadratic: products of
+        (annotators, classes) and (classes, tilts) in place of an array of all three.
+        """
+        right, n_classes = self.right, self.right.shape[1]
+        start = self.prior.strength * self.prior.right.T
+        total = self.prior.strength + right + self.wrong
+        mean = (1 / total) @ start + (right / total).sum(axis=1, keepdims=True)
+        # m (1 - m) / (total + 1) with m = (start + right) / total.
+        scale = 1 / (np.square(total) * (total + 1))
+        variance = (
+            (scale * (total - 2 * right)) @ start
+            - scale @ np.square(start)
+            + (scale * right * (total - right)).sum(axis=1, keepdims=True)
+        )
+        mean, variance = mean / n_classes, variance / n_classes**2
+        first = np.einsum("rt,rt->r", self.tilt, mean)
+        return first, np.einsum("rt,rt->r", self.tilt, variance + np.square(mean))

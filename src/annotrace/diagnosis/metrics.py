@@ -109,6 +109,24 @@ def pooled_confusion(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray
     return pool
 
 
+def with_pool(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[Any]:
+    """Give annotators without a label the matrix of the crowd: they may be anybody.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    n_labels : ndarray of shape (n_annotators,)
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_classes, n_classes)
+    """
+    if np.all(n_labels > 0):
+        return confusion
+    known = (n_labels > 0)[:, None, None]
+    return np.where(known, confusion, pooled_confusion(confusion, n_labels))
+
+
 def is_permuted(mean_confusion: NDArray[Any]) -> bool:
     """Tell whether classes have changed names: another naming of the rows fits the reports better.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,9 +60,17 @@ class _Predicted:
     habit: NDArray[Any]  # (n,): probability of the label by its annotator's habit
     matrices: NDArray[Any]  # (n, n_classes, n_classes): of the annotator
 
+    @cached_property
     def columns(self) -> NDArray[Any]:
         """Probability of the label for each true class, (n, n_classes)."""
-        return (self.reported + _POOL * self.shares) / (self.labelled + _POOL)
+        found: NDArray[Any] = (self.reported + _POOL * self.shares) / (self.labelled + _POOL)
+        return found
+
+    @cached_property
+    def any_label(self) -> NDArray[Any]:
+        """Probability of every label by the annotator's matrix, (n, n_classes)."""
+        found: NDArray[Any] = np.einsum("ni,nij->nj", self.truth, self.matrices)
+        return found
 
 
 class LabelPrediction:
@@ -88,8 +97,8 @@ class LabelPrediction:
         if self.table.n_labels == 0:
             return Estimate(0.0, 0.0, 0.0)
         gains = []
-        for part in self._parts():
-            predicted = (part.truth * part.columns()).sum(axis=1)
+        for part in self._parts:
+            predicted = (part.truth * part.columns).sum(axis=1)
             gains.append(_log_ratio(predicted, part.habit))
         gain = np.concatenate(gains)
         return _mean_gain(gain, np.ones_like(gain))
@@ -98,7 +107,7 @@ class LabelPrediction:
         """Tell how well some pairs of classes are told apart."""
         pairs = list(pairs)
         gathered: list[list[NDArray[Any]]] = [[] for _ in pairs]
-        for part in self._parts():
+        for part in self._parts:
             for own, pair in zip(gathered, pairs, strict=True):
                 own.append(self._pair_gains(part, *pair))
         found = []
@@ -111,7 +120,7 @@ class LabelPrediction:
 
     def _pair_gains(self, part: _Predicted, i: int, k: int) -> NDArray[Any]:
         """Give each label's gain, its weight, and the gain claimed: shape (3, n)."""
-        both, columns = part.truth[:, i] + part.truth[:, k], part.columns()
+        both, columns = part.truth[:, i] + part.truth[:, k], part.columns
         apart = part.truth[:, i] * columns[:, i] + part.truth[:, k] * columns[:, k]
         common = self.pool[[i, k]].sum(axis=1)
         common = common / common.sum()
@@ -123,13 +132,14 @@ class LabelPrediction:
         gain = _log_ratio(whole, whole - apart + merged)
         return np.stack([gain, both, _claimed(part, i, k, common)])
 
-    def _parts(self) -> Iterable[_Predicted]:
-        """Give the labels, or a sample spread evenly over them, by parts."""
+    @cached_property
+    def _parts(self) -> list[_Predicted]:
+        """The labels, or a sample spread evenly over them, by parts."""
         table, cells = self.table, self.table.n_classes**2
         n_chosen = min(table.n_labels, int(_CELLS / cells) + 1)
         chosen = np.linspace(0, table.n_labels - 1, n_chosen).astype(np.int64)
         n_parts = int(np.ceil(n_chosen * cells / _CELLS_AT_ONCE))
-        return map(self._predict, np.array_split(chosen, max(n_parts, 1)))
+        return [self._predict(rows) for rows in np.array_split(chosen, max(n_parts, 1))]
 
     def _predict(self, rows: NDArray[np.int64]) -> _Predicted:
         table, counts, pool = self.table, self.counts, self.pool
@@ -149,7 +159,7 @@ class LabelPrediction:
 
 def _claimed(part: _Predicted, i: int, k: int, common: NDArray[Any]) -> NDArray[Any]:
     """Gain of each label in the mean if it were drawn from the matrices, shape (n,)."""
-    whole = np.einsum("ni,nij->nj", part.truth, part.matrices)
+    whole = part.any_label
     two, weights = part.matrices[:, [i, k]], part.truth[:, [i, k]]
     both = weights.sum(axis=1)[:, None]
     merged = whole + both * np.einsum("c,ncj->nj", common, two)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from annotrace.diagnosis.beta_quantiles import beta_interval
 from annotrace.diagnosis.findings import Findings
-from annotrace.diagnosis.uncertainty import beta_interval
 
 # On simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115) the lower end is up to .08 where
 # the true margin is within .03 of nothing, for the classifier takes to the commoner name, and at

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annotrace.aggregation.held_out import HeldOutEM
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator, settled
 from annotrace.methods.continuing import Before
@@ -295,7 +296,8 @@ class CrossFittedEM(CrowdEstimator):
         self.held_out_ = settled(said, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
         self._layer.set_matrices(inner.matrices())
-        self.confusion_ = inner.matrices().double().numpy()
+        matrices = inner.matrices().double().numpy()
+        self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
         self._posterior = inner.posterior.double().numpy()
 
     def _read_out(self, data: CrowdData) -> None:

@@ -25,7 +25,7 @@ class CrowdClassifier(CrossFittedEM):
     --------
     >>> from annotrace.data import load_digits
     >>> from annotrace.simulate import hammer_spammers, simulate_labels
-    >>> train, test = load_digits().split(1400)
+    >>> train, test = load_digits().split(600)
     >>> table = simulate_labels(train.y, hammer_spammers(5, 10, 0.6, random_state=0),
     ...                         labels_per_item=2, random_state=0)
     >>> model = CrowdClassifier(random_state=0).fit(train.X, table)

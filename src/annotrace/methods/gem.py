@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from annotrace.aggregation.evidence import Evidence
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.targets import cross_entropy
@@ -70,7 +71,8 @@ class GeneralizedEM(CrowdEstimator):
             log_p = torch.log_softmax(self._logits(data).double(), dim=1).cpu()
             self._set_matrices(evidence, evidence.set_gold(self._counted(truth, log_p)))
             truth = self._infer(evidence, log_p)
-        self.confusion_ = self._layer.matrices().double().cpu().numpy()
+        matrices = self._layer.matrices().double().cpu().numpy()
+        self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
         return history
 
     def _counted(self, truth: Tensor, log_p: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from annotrace.aggregation.evidence import Evidence
 from annotrace.diagnosis import is_permuted, pooled_confusion
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
@@ -133,7 +134,7 @@ class TraceRegularized(CrowdEstimator):
     --------
     >>> from annotrace.data import load_digits
     >>> from annotrace.simulate import hammer_spammers, simulate_labels
-    >>> train, test = load_digits().split(1400)
+    >>> train, test = load_digits().split(600)
     >>> table = simulate_labels(train.y, hammer_spammers(5, 10, 0.5, random_state=0),
     ...                         labels_per_item=1, random_state=0)
     >>> model = TraceRegularized(random_state=0).fit(train.X, table)
@@ -202,8 +203,9 @@ class TraceRegularized(CrowdEstimator):
 
     def _take(self, run: _Run) -> None:
         self.network_ = run.network
-        self.confusion_layer_.set_matrices(run.matrices)
-        self.confusion_ = run.matrices.double().cpu().numpy()
+        matrices = run.matrices.double().cpu().numpy()
+        self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
+        self.confusion_layer_.set_matrices(torch.from_numpy(self.confusion_))
 
     def _choices(self) -> list[_Choice]:
         """Give what to try, as many as there are restarts, and each combination at least once."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.beta_quantiles import beta_interval
 from annotrace.diagnosis.metrics import pooled_confusion
-from annotrace.diagnosis.uncertainty import beta_interval
 from annotrace.report.overview import is_worrying
 from annotrace.report.result import Array, Crowd, Result, ranking
 

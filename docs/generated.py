@@ -1,18 +1,21 @@
-"""Write the parts of the docs that nobody types: tables of results, the command line.
+"""Write the parts of the docs that nobody types: tables, pictures, the command line.
 
 usage: python docs/generated.py
 
-In `choosing.md` a table stands between `<!-- table: NAME -->` and
-`<!-- end of table -->`, drawn from `results/*.jsonl`; `command-line.md` is what
-`--help` says. Both are kept in the repository, to be read without building anything; a
-test compares them.
+In a page a table stands between `<!-- table: NAME -->` and `<!-- end of table -->`,
+drawn from `results/*.jsonl`, as the pictures in `images/` are that `sources.json` names
+with a digest of what each was drawn from; `command-line.md` is what `--help` says. All
+are kept in the repository, to be read without building anything; a test compares them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +23,19 @@ import click
 import numpy as np
 
 from annotrace.cli.main import main
+from annotrace.experiments import cifar10_table, mnist_em, published, tables
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+PAGES = (
+    DOCS.parent / "README.md",
+    DOCS / "choosing.md",
+    DOCS / "methods.md",
+    DOCS / "reproducing.md",
+    DOCS / "scaling.md",
+    DOCS / "trust.md",
+)
+IMAGES = DOCS / "images"
 Run = dict[str, Any]
 
 CROWDS = {
@@ -60,6 +73,48 @@ def crowds_table(figure: str, methods: Sequence[str]) -> str:
     return markdown(["method", *CROWDS.values()], methods, rows)
 
 
+def crowd_table(crowd: str) -> str:
+    """Draw all figures of one crowd of `benchmarks/small_data.py`: a row a method."""
+    figures = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced",
+        "posterior_accuracy": "posterior",
+        "calibration_error": "calibration",
+    }
+    runs = _only(read_runs("small_data"), experiment=crowd)
+    methods = [m for m in (*JOINT, *LABELS_ALONE) if _only(runs, method=m)]
+    lines = [
+        f"| method | {' | '.join(figures.values())} | seconds |",
+        "|---" + "|---:" * (len(figures) + 1) + "|",
+    ]
+    for method in methods:
+        own = _only(runs, method=method)
+        cells = [_with_lowest(own, name) for name in figures]
+        seconds = mean(own, "seconds")
+        cells.append("" if seconds is None else f"{seconds:.1f}")
+        lines.append(f"| `{method}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _with_lowest(runs: Sequence[Run], name: str) -> str:
+    """Say the mean, and of what should be high the lowest."""
+    average = mean(runs, name)
+    if average is None:
+        return ""
+    if "accuracy" not in name:
+        return _cell(average, bold=False)
+    lowest = min(run[name] for run in runs)
+    return f"{_cell(average, bold=False)} ({_cell(lowest, bold=False)})"
+
+
+def paper_table(density: int) -> str:
+    """Draw a half of the paper's table 1, its numbers beside ours."""
+    runs, theirs = read_runs("cifar10_table"), published.CIFAR10[density]
+    return tables.beside_published(
+        runs, cifar10_table.METHODS, density, theirs, unit=10
+    )
+
+
 def digits_table(figure: str) -> str:
     """Draw a figure of `benchmarks/digits.py`: one label an item, and five."""
     runs = read_runs("digits")
@@ -82,6 +137,70 @@ def aggregation_table() -> str:
     methods = list(dict.fromkeys(run["method"] for run in runs))
     rows = [[mean(_only(runs, method=method), "accuracy")] for method in methods]
     return markdown(["method", "mean of eleven crowds"], methods, rows)
+
+
+def diagnosis_table() -> str:
+    """Count the verdicts of `benchmarks/diagnosis.py`: a row a kind of crowd."""
+    runs, verdicts = read_runs("diagnosis"), ("identified", "weak", "not identified")
+    rows = [
+        [crowd, *(len(_only(runs, crowd=crowd, verdict=each)) for each in verdicts)]
+        for crowd in dict.fromkeys(run["crowd"] for run in runs)
+    ]
+    return tables.markdown(["crowd", *verdicts], [[str(c) for c in row] for row in rows])
+
+
+def intervals_table() -> str:
+    """Draw how often intervals cover, by `benchmarks/skill_intervals.py`."""
+    runs = read_runs("skill_intervals")
+    kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs} | {"all": runs}
+    rows = [
+        [
+            kind,
+            *(f"{value:.3f}".removeprefix("0") for value in _coverage(own)),
+        ]
+        for kind, own in kinds.items()
+    ]
+    few = "fewer than 30 labels"
+    headers = ["crowds", "covered", few, "cells", "width", f"width, {few}"]
+    return tables.markdown(headers, rows)
+
+
+def _coverage(runs: Sequence[Run]) -> list[float]:
+    total = {name: sum(run[name] for run in runs) for name in runs[0] if "covered" in name}
+    people = sum(run["annotators"] for run in runs)
+    people_few = sum(run["annotators_few"] for run in runs)
+    means = [float(np.mean([r[name] for r in runs])) for name in ("width", "width_few")]
+    return [
+        total["covered"] / people,
+        total["covered_few"] / people_few,
+        total["cells_covered"] / len(runs),
+        *means,
+    ]
+
+
+STEPS = {
+    ("cnn, MNIST, 50", "`vanilla`"): "mnist vanilla {}",
+    ("cnn, MNIST, 50", "`trace`, dense"): "mnist trace {}",
+    ("cnn, MNIST, 50", "`trace`, one label an item"): "mnist trace one {}",
+    ("resnet9, CIFAR-10, 250, float32", "`trace`, dense"): "resnet9 trace {} float32",
+    ("resnet9, CIFAR-10, 250, bf16", "`trace`, dense"): "resnet9 trace {} bf16",
+    ("resnet9, CIFAR-10, 250, bf16", "`vanilla`"): "resnet9 vanilla {} bf16",
+}
+"""Cases of `benchmarks/fast_step.py`, with a place for "plain" or "fast"."""
+
+
+def steps_table() -> str:
+    """Draw milliseconds a step, plain and replayed."""
+    runs = _only(read_runs("fast_step"), section="speed")
+    took = {run["case"]: run["ms"] for run in runs}
+    rows = []
+    for (network, method), case in STEPS.items():
+        plain, fast = took.get(case.format("plain")), took[case.format("fast")]
+        both = ["", f"{fast:.2f}", ""]
+        if plain is not None:
+            both = [f"{plain:.2f}", f"{fast:.2f}", f"{plain / fast:.1f} x"]
+        rows.append([network, method, *both])
+    return tables.markdown(["network, batch", "method", "plain", "fast", ""], rows, left=2)
 
 
 def markdown(
@@ -125,7 +244,18 @@ TABLES: dict[str, Callable[[], str]] = {
     "truth": lambda: crowds_table("posterior_accuracy", (*JOINT, *LABELS_ALONE)),
     "digits": lambda: digits_table("accuracy"),
     "aggregation": aggregation_table,
+    **{crowd: partial(crowd_table, crowd) for crowd in CROWDS},
+    "diagnosis": diagnosis_table,
+    "intervals": intervals_table,
+    "steps": steps_table,
+    "cifar10-dense": lambda: paper_table(4),
+    "cifar10-one": lambda: paper_table(1),
 }
+PICTURES: dict[str, tuple[str, Callable[[list[Run], Path], list[Path]]]] = {
+    "figure-2.png": ("cifar10_table", cifar10_table.draw),
+    "figure-3.png": ("mnist_em", mnist_em.draw),
+}
+"""What each is drawn from, and by what."""
 
 
 def with_tables(page: str) -> str:
@@ -159,13 +289,31 @@ def _help(name: str, command: click.Command) -> str:
     return f"```text\n{command.get_help(context)}\n```"
 
 
+def digest(name: str) -> str:
+    """Give what tells whether a file of `results/` has changed."""
+    return hashlib.sha256((RESULTS / f"{name}.jsonl").read_bytes()).hexdigest()
+
+
+def draw_pictures() -> None:
+    """Draw the pictures whose results have changed."""
+    sources = IMAGES / "sources.json"
+    known = json.loads(sources.read_text(encoding="utf-8")) if sources.exists() else {}
+    for picture, (name, draw) in PICTURES.items():
+        if known.get(picture) == digest(name) and (IMAGES / picture).exists():
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            draw(read_runs(name), Path(folder))
+            (IMAGES / picture).write_bytes((Path(folder) / picture).read_bytes())
+    drawn = {picture: digest(name) for picture, (name, _) in PICTURES.items()}
+    sources.write_text(json.dumps(drawn, indent=2) + "\n", encoding="utf-8")
+
+
 def write() -> None:
     """Write all generated parts."""
-    choosing = DOCS / "choosing.md"
-    choosing.write_text(
-        with_tables(choosing.read_text(encoding="utf-8")), encoding="utf-8"
-    )
+    for page in PAGES:
+        page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     (DOCS / "command-line.md").write_text(command_line(), encoding="utf-8")
+    draw_pictures()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The generated parts of the docs are what the results and the commands give today."""
 
 import json
+import re
 
 import generated
 import pytest
@@ -15,10 +16,27 @@ def test_the_page_of_commands_is_what_help_says():
     assert page == generated.command_line(), REMEDY
 
 
-def test_the_tables_are_what_the_results_give():
-    page = (generated.DOCS / "choosing.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", generated.PAGES, ids=lambda path: path.name)
+def test_the_tables_are_what_the_results_give(path):
+    page = path.read_text(encoding="utf-8")
+    assert "<!-- table:" in page
     assert page == generated.with_tables(page), REMEDY
-    assert page.count("<!-- table:") == len(generated.TABLES)
+
+
+def test_every_table_has_its_place():
+    placed = {
+        name
+        for path in generated.PAGES
+        for name in re.findall(r"<!-- table: ([\w-]+) -->", path.read_text(encoding="utf-8"))
+    }
+    assert placed == set(generated.TABLES)
+
+
+def test_the_pictures_were_drawn_from_the_results():
+    sources = json.loads((generated.IMAGES / "sources.json").read_text(encoding="utf-8"))
+    drawn_from = {name: generated.digest(of) for name, (of, _) in generated.PICTURES.items()}
+    assert sources == drawn_from, REMEDY
+    assert all((generated.IMAGES / name).is_file() for name in sources)
 
 
 def test_a_cell_is_the_mean_of_the_runs_with_the_best_in_bold():

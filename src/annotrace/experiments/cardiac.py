@@ -130,8 +130,8 @@ def _ranking(results: list[Result]) -> str:
         correlations = [np.corrcoef(r["skills"], r["true_skills"])[0, 1] for r in own]
         last = sum(set(np.argsort(r["skills"])[:NON_EXPERTS]) == {6, 7} for r in own)
         lines.append(
-            f"- {method}: skills estimated and true correlate at {min(correlations):.3f} or "
-            f"more; both non-experts come last in {last} of {len(own)} runs."
+            f"- {method}: skills estimated and true correlate at "
+            f"{np.floor(1000 * min(correlations)) / 1000:.3f} or more; both non-experts come last in {last} of {len(own)} runs."
         )
     return "\n".join(lines)
 

@@ -40,10 +40,11 @@ def test_every_setting_of_a_plan_is_one_that_its_method_takes(name, protocol):
 
 
 def test_plans_have_the_runs_that_the_figures_need():
-    # Eight skills, both densities: three draws of flippers and one of spammers, four methods.
-    assert counted("mnist-em") == 8 * 2 * (3 + 1) * 4
-    assert counted("mnist-em", seeds=2, skills=(0.3,), methods=("trace",)) == 2 * 2 * 2
-    assert counted("mnist-robust", densities=(1,)) == 8 * (3 + 1) * 5
+    # Eight skills, both densities: flippers three times for the trace, once for other methods, and
+    # spammers once.
+    assert counted("mnist-em") == 8 * 2 * (3 + 1 + 3 * (1 + 1))
+    assert counted("mnist-em", seeds=2, skills=(0.3,), methods=("mbem",)) == 2 * 2 * 2
+    assert counted("mnist-robust", densities=(1,)) == 8 * (3 + 1 + 4 * (1 + 1))
     assert counted("mnist-ablation") == 8 * 2 * (3 + 1) * 2
     assert counted("mnist-dominance") == 2 * 3
     assert counted("mnist-sensitivity") == 3 + 2 * 4

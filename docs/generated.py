@@ -115,6 +115,26 @@ def paper_table(density: int) -> str:
     )
 
 
+def digits_runs_table(density: int) -> str:
+    """Draw all figures of `benchmarks/digits.py` for so many labels an item."""
+    runs = _only(read_runs("digits"), density=density)
+    rows = []
+    for method in dict.fromkeys(run["method"] for run in runs):
+        own = _only(runs, method=method)
+        error = mean(own, "cm_error")
+        rows.append(
+            [
+                f"`{method}`",
+                _with_lowest(own, "accuracy"),
+                _cell(mean(own, "posterior_accuracy"), bold=False),
+                "" if error is None else f"{100 * error:.1f}",
+                f"{mean(own, 'seconds'):.1f}",
+            ]
+        )
+    headers = ["method", "accuracy", "posterior", "CM error x 100", "seconds"]
+    return tables.markdown(headers, rows)
+
+
 def digits_table(figure: str) -> str:
     """Draw a figure of `benchmarks/digits.py`: one label an item, and five."""
     runs = read_runs("digits")
@@ -245,6 +265,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits": lambda: digits_table("accuracy"),
     "aggregation": aggregation_table,
     **{crowd: partial(crowd_table, crowd) for crowd in CROWDS},
+    "digits-one": lambda: digits_runs_table(1),
+    "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
     "intervals": intervals_table,
     "steps": steps_table,

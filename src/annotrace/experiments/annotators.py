@@ -10,8 +10,9 @@ import torch
 from annotrace.data import load_digits
 from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, confusion_of, qualifying_seeds
 from annotrace.experiments.options import Options
-from annotrace.experiments.performing import describe, rounded, versions
+from annotrace.experiments.performing import describe, rounded
 from annotrace.experiments.runs import Experiment, Result, Run, Split
+from annotrace.methods.runs import versions
 from annotrace.simulate import simulate_labels
 
 METHODS = ("annotators",)

@@ -131,7 +131,8 @@ def _ranking(results: list[Result]) -> str:
         last = sum(set(np.argsort(r["skills"])[:NON_EXPERTS]) == {6, 7} for r in own)
         lines.append(
             f"- {method}: skills estimated and true correlate at "
-            f"{np.floor(1000 * min(correlations)) / 1000:.3f} or more; both non-experts come last in {last} of {len(own)} runs."
+            f"{np.floor(1000 * min(correlations)) / 1000:.3f} or more; both non-experts come last "
+            f"in {last} of {len(own)} runs."
         )
     return "\n".join(lines)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +15,9 @@ from annotrace.experiments.crowds import confusion_of
 from annotrace.experiments.runs import Result, Run, Split, find_method
 from annotrace.labels import LabelTable
 from annotrace.methods import CrowdEstimator
+from annotrace.methods.runs import versions
 from annotrace.simulate import simulate_labels
 from annotrace.training import Epoch
-from annotrace.version import __version__
 
 WATCHED = 0.1
 """The part of the items that a curve is measured on; nothing is learned from them."""
@@ -133,16 +132,6 @@ def label_nll(model: CrowdEstimator, predicted: NDArray[Any], table: LabelTable)
         said = rows[np.arange(len(rows)), table.label]
     # A matrix counted without smoothing has zeros, and one such label would be an infinite loss.
     return float(-np.log(said.clip(1e-12)).mean())
-
-
-def versions() -> dict[str, str]:
-    """Tell what it was run with."""
-    return {
-        "annotrace": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-    }
 
 
 def rounded(values: NDArray[Any]) -> Any:

@@ -163,16 +163,17 @@ def diagnosis_table() -> str:
     """Count the verdicts of `benchmarks/diagnosis.py`: a row a kind of crowd."""
     runs, verdicts = read_runs("diagnosis"), ("identified", "weak", "not identified")
     rows = [
-        [crowd, *(len(_only(runs, crowd=crowd, verdict=each)) for each in verdicts)]
+        [crowd, *(str(len(_only(runs, crowd=crowd, verdict=v))) for v in verdicts)]
         for crowd in dict.fromkeys(run["crowd"] for run in runs)
     ]
-    return tables.markdown(["crowd", *verdicts], [[str(c) for c in row] for row in rows])
+    return tables.markdown(["crowd", *verdicts], rows)
 
 
 def intervals_table() -> str:
     """Draw how often intervals cover, by `benchmarks/skill_intervals.py`."""
     runs = read_runs("skill_intervals")
-    kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs} | {"all": runs}
+    kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
+    kinds["all"] = runs
     rows = [
         [
             kind,
@@ -186,15 +187,13 @@ def intervals_table() -> str:
 
 
 def _coverage(runs: Sequence[Run]) -> list[float]:
-    total = {name: sum(run[name] for run in runs) for name in runs[0] if "covered" in name}
-    people = sum(run["annotators"] for run in runs)
-    people_few = sum(run["annotators_few"] for run in runs)
-    means = [float(np.mean([r[name] for r in runs])) for name in ("width", "width_few")]
+    def total(name: str) -> float:
+        return float(sum(run[name] for run in runs))
+
     return [
-        total["covered"] / people,
-        total["covered_few"] / people_few,
-        total["cells_covered"] / len(runs),
-        *means,
+        total("covered") / total("annotators"),
+        total("covered_few") / total("annotators_few"),
+        *(total(name) / len(runs) for name in ("cells_covered", "width", "width_few")),
     ]
 
 
@@ -220,7 +219,8 @@ def steps_table() -> str:
         if plain is not None:
             both = [f"{plain:.2f}", f"{fast:.2f}", f"{plain / fast:.1f} x"]
         rows.append([network, method, *both])
-    return tables.markdown(["network, batch", "method", "plain", "fast", ""], rows, left=2)
+    headers = ["network, batch", "method", "plain", "fast", ""]
+    return tables.markdown(headers, rows, left=2)
 
 
 def markdown(

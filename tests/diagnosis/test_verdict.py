@@ -27,6 +27,15 @@ def test_a_permuted_solution_is_never_identified(learned):
     assert "Names of classes came out permuted: 0 is called 1, 1 is called 0" in str(found)
 
 
+def test_of_many_reasons_the_gravest_are_said_and_all_are_kept(learned):
+    confusion = hammer_spammers(4, 9, 0.05, 0)
+    found = diagnose(*learned(confusion, labels_per_item=1), confusion)
+    assert len(found.reasons) > 6
+    assert f"... and {len(found.reasons) - 6} more, in `reasons`" in str(found)
+    assert found.reasons[5] in str(found)
+    assert found.reasons[6] not in str(found)
+
+
 def test_a_class_without_a_lead_is_named_with_its_rival(learned):
     confusion = hammer_spammers(8, 4, 0.8, 0)
     confusion[:, 2] = [0.01, 0.79, 0.19, 0.01]

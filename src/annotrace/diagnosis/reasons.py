@@ -98,12 +98,16 @@ def _permuted(found: Findings) -> list[Reason]:
     )
     if len(wrong) == 0:
         return []
+    again = (
+        "Collect more labels of each item. If it stays so, the "
+        if found.labels_alone
+        else "Fit again with another seed or a smaller penalty. If it stays so, the "
+    )
     swaps = [f"{classes[k]!s} is called {classes[found.names[k]]!s}" for k in wrong[:_SHOWN]]
     return [
         Reason(
             "Names of classes came out permuted: " + ", ".join(swaps) + " most of all.",
-            "Fit again with another seed or a smaller penalty. If it stays so, the annotators "
-            "themselves swap the names, and only items of known truth can tell.",
+            f"{again}annotators themselves swap the names, and only items of known truth can tell.",
             tuple(wrong.tolist()),
             fatal=True,
         )

@@ -106,6 +106,14 @@ def test_annotators_who_see_different_classes_are_not_compared():
     assert "whether they would mix them up is not known" in " ".join(found.reasons)
 
 
+def test_matrices_that_claim_too_much_are_told_from_labels_that_say_nothing(learned):
+    table, posterior = learned(hammer_spammers(6, 3, 0.4, 0))
+    found = diagnose(table, posterior, hammer_spammers(6, 3, 0.8, 0))
+    told = [reason for reason in found.reasons if "less well than it seems" in reason]
+    assert told
+    assert not any("predicts no other label better" in reason for reason in found.reasons)
+
+
 def test_a_class_that_nobody_reports_is_told(learned):
     confusion = hammer_spammers(6, 3, 0.8, 0)
     table, posterior = learned(confusion)

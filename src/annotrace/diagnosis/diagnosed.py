@@ -124,7 +124,7 @@ class Diagnosed:
         -------
         polars frame
             item, annotator, label, probability (that the label is right), likeliest (class of the
-            item), confidence (its probability).
+            item), confidence (how sure to be of that).
         """
         import polars as pl
 
@@ -138,8 +138,8 @@ class Diagnosed:
                 "annotator": table.annotators[table.annotator[rows]].tolist(),
                 "label": table.classes[table.label[rows]].tolist(),
                 "probability": label_probabilities(table, posterior)[rows],
-                "likeliest": table.classes[posterior[item].argmax(axis=1)].tolist(),
-                "confidence": posterior[item].max(axis=1).astype(float),
+                "likeliest": table.classes[self._estimate()[item]].tolist(),
+                "confidence": self.confidence_[item],
             }
         )
 

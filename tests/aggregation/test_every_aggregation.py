@@ -10,8 +10,10 @@ from references import random_table
 from sklearn.exceptions import ConvergenceWarning
 
 from annotrace.aggregation import list_aggregations, make
+from annotrace.diagnosis import calibrated_confidence
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.simulate import hammer_spammers, simulate_labels
 
 NAMES = [entry.name for entry in list_aggregations()]
 every = pytest.mark.parametrize("name", NAMES)
@@ -58,7 +60,8 @@ def test_distributions_sum_to_one(name, seed):
     for part in (model.posterior_, model.confusion_, model.prior_):
         np.testing.assert_allclose(part.sum(-1), 1, atol=1e-6)
         assert np.all(part >= 0)
-    np.testing.assert_allclose(model.confidence_, model.posterior_.max(1))
+    assert model.confidence_.shape == (12,)
+    assert np.all((model.confidence_ > 0) & (model.confidence_ <= 1))
     assert np.all(np.isfinite(model.objective_))
 
 
@@ -94,6 +97,21 @@ def test_gold_is_respected_and_teaches(name):
     model = fitted(name, table, gold=gold)
     assert np.all(model.predict()[:150] == truth[:150])
     np.testing.assert_allclose(model.confidence_[:150], 1)
+
+
+def test_confidence_allows_for_mistakes_made_together(crowd):
+    model = fitted("dawid-skene", crowd)
+    expected = calibrated_confidence(crowd, model.posterior_, model.confusion_)
+    np.testing.assert_allclose(model.confidence_, expected)
+    assert model.confidence_.mean() < model.posterior_.max(1).mean()
+
+
+def test_small_crowds_settle():
+    """Strengths of priors creep on for long where labels are few, and the truth stays."""
+    for seed in range(3):
+        matrices = hammer_spammers(6, 3, skill=0.6, random_state=seed)
+        table = simulate_labels(np.arange(400) % 3, matrices, labels_per_item=2, random_state=seed)
+        assert make().fit(table).converged_
 
 
 @every

@@ -17,7 +17,7 @@ def test_counts_as_a_counter_does():
         winners = [name for name, count in counted.items() if count == most]
         assert predicted[i] in winners
         assert vote.ties_[i] == (len(winners) > 1)
-        assert vote.confidence_[i] == most / 4
+        assert vote.posterior_[i].max() == most / 4
 
 
 def test_ties_are_broken_by_seed_and_evenly():

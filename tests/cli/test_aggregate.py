@@ -1,10 +1,13 @@
 import json
+import re
 
 import numpy as np
 import polars as pl
 import pytest
 
+import annotrace as at
 from annotrace.aggregation import list_aggregations
+from annotrace.report.result import result_of
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
 
@@ -34,6 +37,27 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
     assert ["majority", "vote", "1.000", "1.000"] in [line.split() for line in said.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("1,a,cat 1,b,Cat 2,a,dog 2,b,dog", "the classes 'Cat', 'cat' differ only in capitals"),
+        ("1,a,cat 1,A,dog 2,a,dog 2,A,dog", "the annotators 'A', 'a' differ only in capitals"),
+        ("1,a,cat 1,a,cat 1,b,cat 2,b,dog", "labels that repeat an item and annotator: 1."),
+    ],
+)
+def test_what_is_seldom_meant_is_told(annotrace, tmp_path, rows, said):
+    (tmp_path / "odd.csv").write_text("\n".join(["item,worker,label", *rows.split()]))
+    result = annotrace("aggregate", "odd.csv", "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert f"Note: {said}" in result.stdout
+
+
+def test_the_columns_of_a_wide_table_are_named(annotrace, tmp_path):
+    (tmp_path / "wide.csv").write_text("image,ann,bob,notes\na,x,x,\nb,y,y,blurry\n")
+    said = annotrace("aggregate", "wide.csv", "--out", "run").stdout
+    assert "3 columns of answers ('ann', 'bob', 'notes')" in said
+
+
 def test_help_names_every_method(annotrace):
     said = "".join(annotrace("aggregate", "--help").output.split())
     assert all(entry.name in said for entry in list_aggregations())
@@ -51,7 +75,38 @@ def test_ties_are_broken_by_the_seed_in_truth_csv_too(annotrace, crowd):
     (crowd / "ties.csv").write_text("\n".join(["item,worker,label", *rows]))
     result = annotrace("aggregate", "ties.csv", "--method", "majority", "--out", "run")
     assert "40 items are ties" in result.stdout
-    assert set(pl.read_csv(crowd / "run" / "truth.csv")["label"]) == {"no", "yes"}
+    labels = pl.read_csv(crowd / "run" / "truth.csv")["label"]
+    assert set(labels) == {"no", "yes"}
+    run = at.load(crowd / "run")
+    estimate = result_of(run).estimate
+    assert run.table_.classes[estimate].tolist() == labels.to_list()
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "majority"])
+def test_confidence_in_truth_csv_is_that_of_the_run_and_of_the_report(annotrace, crowd, method):
+    (crowd / "labels2.csv").write_text(
+        "item,worker,label\n"
+        + "".join(
+            f"{k},{who},{(k + (k % mistake == 0)) % 3}\n"
+            for k in range(60)
+            for who, mistake in (("a", 5), ("b", 7), ("c", 2))
+        )
+    )
+    annotrace("aggregate", "labels2.csv", "--method", method, "--out", "run")
+    truth = pl.read_csv(crowd / "run" / "truth.csv")
+    run = at.load(crowd / "run")
+    np.testing.assert_allclose(truth["confidence"], run.confidence_, atol=1e-5)
+    np.testing.assert_allclose(truth["confidence"], result_of(run).confidence, atol=1e-5)
+    assert truth["confidence"].mean() < run.posterior_.max(axis=1).mean()
+
+
+def test_numbers_have_six_digits(annotrace, crowd):
+    annotrace("aggregate", "labels.csv", *COLUMNS, "--out", "run")
+    for name in ("truth.csv", "annotators.csv"):
+        text = (crowd / "run" / name).read_text()
+        numbers = re.findall(r"(?<![\w.])\d+\.\d+", text)
+        assert numbers
+        assert [n for n in numbers if len(n.replace(".", "").lstrip("0")) > 6] == []
 
 
 def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace, crowd):

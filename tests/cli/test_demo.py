@@ -1,5 +1,6 @@
 import re
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -34,12 +35,14 @@ def test_the_demo_beats_a_classifier_on_majority_vote(demo):
 
 
 def test_the_annotators_are_told_with_true_and_estimated_skill(demo):
-    _, lines = demo
+    out, lines = demo
     start = next(k for k, line in enumerate(lines) if "true skill" in line)
     rows = [numbers(line) for line in lines[start + 1 : start + 6]]
     assert [row[0] for row in rows] == [0, 1, 2, 3, 4]
     assert sum(row[1] for row in rows) == 1400
     assert all(abs(true - 0.5) < 0.05 and abs(guess - true) < 0.15 for *_, true, guess in rows)
+    written = pl.read_csv(out / "annotators.csv")["skill"]
+    assert [guess for *_, guess in rows] == written.round(3).to_list()
 
 
 def test_an_earlier_run_is_not_written_over_unasked(annotrace, tmp_path):

@@ -51,6 +51,8 @@ def test_suspects_are_told_by_name_the_worst_first(fitted, votes):
     assert (frame["label"] != frame["likeliest"]).all()
     wrong = frame["label"].to_numpy() != votes.truth[frame["item"].to_numpy()]
     assert wrong.mean() > 0.9
+    confidence = fitted.confidence_[frame["item"].to_numpy()]
+    np.testing.assert_array_equal(frame["confidence"], confidence)
     assert len(fitted.suspect_labels()) == votes.n_labels
 
 

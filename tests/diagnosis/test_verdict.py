@@ -27,6 +27,15 @@ def test_a_permuted_solution_is_never_identified(learned):
     assert "Names of classes came out permuted: 0 is called 1, 1 is called 0" in str(found)
 
 
+def test_of_many_reasons_the_gravest_are_said_and_all_are_kept(learned):
+    confusion = hammer_spammers(4, 9, 0.05, 0)
+    found = diagnose(*learned(confusion, labels_per_item=1), confusion)
+    assert len(found.reasons) > 6
+    assert f"... and {len(found.reasons) - 6} more, in `reasons`" in str(found)
+    assert found.reasons[5] in str(found)
+    assert found.reasons[6] not in str(found)
+
+
 def test_a_class_without_a_lead_is_named_with_its_rival(learned):
     confusion = hammer_spammers(8, 4, 0.8, 0)
     confusion[:, 2] = [0.01, 0.79, 0.19, 0.01]
@@ -95,6 +104,14 @@ def test_annotators_who_see_different_classes_are_not_compared():
     found = diagnose(table, posterior, confusion)
     assert found.verdict == "weak"
     assert "whether they would mix them up is not known" in " ".join(found.reasons)
+
+
+def test_matrices_that_claim_too_much_are_told_from_labels_that_say_nothing(learned):
+    table, posterior = learned(hammer_spammers(6, 3, 0.4, 0))
+    found = diagnose(table, posterior, hammer_spammers(6, 3, 0.8, 0))
+    told = [reason for reason in found.reasons if "less well than it seems" in reason]
+    assert told
+    assert not any("predicts no other label better" in reason for reason in found.reasons)
 
 
 def test_a_class_that_nobody_reports_is_told(learned):

@@ -32,7 +32,7 @@ def readme(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("readme")
     page = Page(README)
     assert disagreements(page.run(folder, only_legal=True)) == []
-    assert (folder / "run" / "truth.csv").is_file()
+    assert (folder / "digits" / "truth.csv").is_file()
     return page.names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,8 +75,7 @@ def aggregate(
     _write(out, aggregation, frame, name)
     where = write_run_report(aggregation, out, report, anonymous=anonymous)
     if not quiet:
-        _tell(aggregation, frame, name, out)
-        click.echo(where)
+        _tell(aggregation, frame, name, out, where)
 
 
 def _fit(aggregation: Aggregation, table: LabelTable) -> None:
@@ -94,7 +94,7 @@ def _fit(aggregation: Aggregation, table: LabelTable) -> None:
 
 
 def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
-    from annotrace.labels.writing import replacing
+    from annotrace.labels.writing import replacing, write_csv
     from annotrace.methods.runs import describe_diagnosis, write_classes, write_confusion
 
     table = aggregation.table_
@@ -107,9 +107,9 @@ def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
         table.classes,
         aggregation.posterior_,
         labels=aggregation.predict(),
+        confidence=aggregation.confidence_,
     )
-    with replacing(out / "annotators.csv") as file:
-        frame.write_csv(file)
+    write_csv(frame, out / "annotators.csv")
     write_confusion(out, table, aggregation.confusion_)
     table.write(out / "labels.parquet")
     with replacing(out / "run.json") as file:
@@ -141,7 +141,7 @@ def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
     }
 
 
-def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path) -> None:
+def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path, where: str) -> None:
     from annotrace.labels.vocabulary import look_up
 
     table = aggregation.table_
@@ -151,7 +151,9 @@ def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path) -> None:
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):
         click.echo(f"{ties:,} items are ties, broken by --seed.")
-    click.echo(f"Wrote {out}: truth.csv, annotators.csv, confusion.npz and labels.parquet.")
+    files = "truth.csv, annotators.csv, confusion.npz and labels.parquet"
+    click.echo(f"Wrote {out}: {files}. {where}".rstrip())
+    click.echo(f"Next, who should label what: annotrace next {shlex.quote(str(out))} --budget 100")
 
 
 def _agreement(table: LabelTable) -> str:

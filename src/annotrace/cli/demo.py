@@ -104,13 +104,8 @@ def _print_scores(
 def _print_annotators(ours: CrowdEstimator, confusion: NDArray[np.float64]) -> None:
     from annotrace.diagnosis import confusion_error, skills
 
-    rows = zip(
-        ours.annotators_["annotator"],
-        ours.annotators_["n_labels"],
-        skills(confusion).tolist(),
-        skills(ours.confusion_).tolist(),
-        strict=True,
-    )
+    known, true = ours.annotators_, skills(confusion).tolist()
+    rows = zip(known["annotator"], known["n_labels"], true, known["skill"], strict=True)
     error = 100 * confusion_error(ours.confusion_, confusion)
     title = f"Annotators (error of the confusion matrices x 100: {error:.1f})"
     print_table(["annotator", "labels", "true skill", "estimated"], list(rows), title)

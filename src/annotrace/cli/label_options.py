@@ -135,11 +135,50 @@ def describe_labels(table: LabelTable, used: Layout | Imported | None) -> str:
     """Tell how much was read, and from which columns or answers."""
     from annotrace.errors import first_few
 
-    counts = (
-        f"{table.n_items:,} items, {table.n_annotators:,} annotators, {table.n_labels:,} labels, "
-        f"{table.n_classes:,} classes ({first_few(table.classes, 10)})"
+    counts = ", ".join(
+        f"{number:,} {name if number == 1 else plural}"
+        for number, name, plural in (
+            (table.n_items, "item", "items"),
+            (table.n_annotators, "annotator", "annotators"),
+            (table.n_labels, "label", "labels"),
+            (table.n_classes, "class", "classes"),
+        )
     )
-    return "\n".join([counts, *_describe_source(used)])
+    counts += f" ({first_few(table.classes, 10)})"
+    return "\n".join([counts, *_describe_source(used), *_describe_oddities(table)])
+
+
+def _describe_oddities(table: LabelTable) -> list[str]:
+    """Tell what is legal, but seldom meant."""
+    from annotrace.errors import first_few
+
+    notes = [
+        f"Note: the {what} {first_few(names, 4)} differ only in capitals or spaces, and are taken "
+        "for different ones: write them alike in the file."
+        for what, vocabulary in (("classes", table.classes), ("annotators", table.annotators))
+        for names in _nearly_equal(vocabulary.tolist())[:1]
+    ]
+    if again := table.n_labels - _n_pairs(table):
+        notes.append(
+            f"Note: labels that repeat an item and annotator: {again:,}. They count as further "
+            "ones; --repeats first or last keeps one."
+        )
+    return notes
+
+
+def _nearly_equal(names: list[Any]) -> list[list[str]]:
+    """Group names that differ only in capitals or spaces."""
+    groups: dict[str, list[str]] = {}
+    for name in map(str, names):
+        groups.setdefault("".join(name.casefold().split()), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _n_pairs(table: LabelTable) -> int:
+    import numpy as np
+
+    pairs = table.item.astype(np.int64) * table.n_annotators + table.annotator
+    return len(np.unique(pairs))
 
 
 def _describe_source(used: Layout | Imported | None) -> list[str]:
@@ -155,10 +194,12 @@ def _describe_source(used: Layout | Imported | None) -> list[str]:
 
 
 def _describe_columns(layout: Layout) -> str:
+    from annotrace.errors import first_few
+
     roles = {"item": layout.item, "annotator": layout.annotator, "label": layout.label}
     used = [f"{role} {name!r}" for role, name in roles.items() if name is not None]
     if layout.wide:
-        used.append(f"{len(layout.answers):,} columns of answers")
+        used.append(f"{len(layout.answers):,} columns of answers ({first_few(layout.answers, 10)})")
     if layout.truth is not None:
         used.append(f"truth {layout.truth!r} (for the score only)")
     return ", ".join(used)

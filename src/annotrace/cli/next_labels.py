@@ -81,7 +81,7 @@ def next_labels(
       annotrace next run --budget 80.5 --annotators people.csv --per-item 2
     """
     from annotrace.allocation import allocate
-    from annotrace.labels.writing import replacing
+    from annotrace.labels.writing import write_csv
     from annotrace.methods.runs import load
 
     out = out or run / FILE
@@ -97,8 +97,7 @@ def next_labels(
         at_least=at_least,
         per_item=per_item,
     )
-    with replacing(out) as file:
-        frame.write_csv(file)
+    write_csv(frame, out)
     if not quiet:
         _tell(frame, budget, out)
 

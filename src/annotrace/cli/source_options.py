@@ -41,4 +41,7 @@ def read_source(
         return read_features(features)
     if images is not None and features is None:
         return ImageFolder(images, size=size, color=color)
-    raise click.UsageError("Say what is labelled: either --features FILE or --images FOLDER.")
+    raise click.UsageError(
+        "Say what is labelled: either --features FILE or --images FOLDER (with neither, "
+        "`annotrace aggregate` takes labels alone)."
+    )

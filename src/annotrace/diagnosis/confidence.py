@@ -62,6 +62,23 @@ def calibrated_probabilities(
     return true
 
 
+def settled(probabilities: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:
+    """Give probabilities (n_items, n_classes) that are certain where the class is known.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n_items, n_classes)
+    gold : ndarray of int, shape (n_items,)
+        -1 where the class is not known.
+    """
+    known = np.flatnonzero(gold >= 0)
+    if len(known) == 0:
+        return probabilities
+    certain = probabilities.copy()
+    certain[known] = np.eye(probabilities.shape[1])[gold[known]]
+    return certain
+
+
 def tempered(posterior: NDArray[Any], power: NDArray[Any]) -> NDArray[np.float64]:
     """Raise probabilities (n_items, n_classes) to a power for each item, and normalise."""
     scores = power * np.log(np.maximum(posterior.astype(np.float64), 1e-300))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.confidence import calibrated_probabilities, settled
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.labels.table import LabelTable
@@ -19,6 +20,8 @@ class Diagnosed:
 
     Attributes
     ----------
+    confidence_ : ndarray of shape (n_items,)
+        How sure to be of the class given to each item.
     diagnosis_ : Diagnosis
         Whether the labels show the truth; ``print(model.diagnosis_)`` says it in words.
     confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
@@ -30,6 +33,7 @@ class Diagnosed:
     table_: LabelTable
     posterior_: NDArray[Any]
     confusion_: NDArray[Any]
+    gold_: NDArray[Any]
 
     def _without_labels(self) -> NDArray[Any] | None:
         """Say what is known without an item's labels, if it is not to be had from the posterior.
@@ -38,6 +42,30 @@ class Diagnosed:
         a classifier says that has not seen them, (n_items, n_classes).
         """
         return None
+
+    def _estimate(self) -> NDArray[np.integer[Any]]:
+        """Give the code of the class that each item is given, shape (n_items,)."""
+        likeliest: NDArray[np.int64] = self.posterior_.argmax(axis=1)
+        return likeliest
+
+    def _chances(self) -> NDArray[Any]:
+        """Give `posterior_` made less sure, as people err together; certain where it is known."""
+        self._check_fitted()
+        chances = self.posterior_.astype(np.float64)
+        if self._models_annotators():
+            chances = calibrated_probabilities(self.table_, self.posterior_, self.confusion_)
+        return settled(chances, self.gold_) if hasattr(self, "gold_") else chances
+
+    @property
+    def confidence_(self) -> NDArray[Any]:
+        """How sure to be of the class given to each item, shape (n_items,).
+
+        Lower than `posterior_` has it, which takes mistakes for independent; see
+        `annotrace.diagnosis.confidence`. Methods that do not model annotators give their own word.
+        """
+        chances = self._chances()
+        sure: NDArray[Any] = chances[np.arange(len(chances)), self._estimate()]
+        return sure
 
     @property
     def diagnosis_(self) -> Diagnosis:
@@ -96,7 +124,7 @@ class Diagnosed:
         -------
         polars frame
             item, annotator, label, probability (that the label is right), likeliest (class of the
-            item), confidence (its probability).
+            item), confidence (how sure to be of that).
         """
         import polars as pl
 
@@ -110,8 +138,8 @@ class Diagnosed:
                 "annotator": table.annotators[table.annotator[rows]].tolist(),
                 "label": table.classes[table.label[rows]].tolist(),
                 "probability": label_probabilities(table, posterior)[rows],
-                "likeliest": table.classes[posterior[item].argmax(axis=1)].tolist(),
-                "confidence": posterior[item].max(axis=1).astype(float),
+                "likeliest": table.classes[self._estimate()[item]].tolist(),
+                "confidence": self.confidence_[item],
             }
         )
 

@@ -98,12 +98,16 @@ def _permuted(found: Findings) -> list[Reason]:
     )
     if len(wrong) == 0:
         return []
+    again = (
+        "Collect more labels of each item. If it stays so, the "
+        if found.labels_alone
+        else "Fit again with another seed or a smaller penalty. If it stays so, the "
+    )
     swaps = [f"{classes[k]!s} is called {classes[found.names[k]]!s}" for k in wrong[:_SHOWN]]
     return [
         Reason(
             "Names of classes came out permuted: " + ", ".join(swaps) + " most of all.",
-            "Fit again with another seed or a smaller penalty. If it stays so, the annotators "
-            "themselves swap the names, and only items of known truth can tell.",
+            f"{again}annotators themselves swap the names, and only items of known truth can tell.",
             tuple(wrong.tolist()),
             fatal=True,
         )
@@ -217,15 +221,24 @@ def _rounded(number: float) -> str:
 
 
 def _alike(found: Findings) -> list[Reason]:
-    names = found.table.classes
-    return [
-        Reason(
-            f"Labels do not tell {names[i]} from {names[k]}: keeping them apart predicts no other "
-            "label better than making one class of them.",
-            f"Explain how {names[i]} differs from {names[k]}, collect labels of both, or make one "
-            "class of them.",
-            (i, k),
+    reasons = []
+    for (i, k), gain, claimed in found.pairs:
+        one, other = found.table.classes[i], found.table.classes[k]
+        if gain.low < LEAST_INFORMATION:
+            said = (
+                f"Labels do not tell {one} from {other}: keeping them apart predicts no other "
+                "label better than making one class of them."
+            )
+        elif gain.value < LEAST_KEPT * claimed:
+            said = (
+                f"Labels tell {one} from {other} less well than it seems: keeping them apart helps "
+                f"to predict other labels {gain.value / claimed:.0%} as much as was learned."
+            )
+        else:
+            continue
+        helps = (
+            f"Explain how {one} differs from {other}, collect labels of both, or make one class of "
+            "them."
         )
-        for (i, k), gain, claimed in found.pairs
-        if gain.low < LEAST_INFORMATION or gain.value < LEAST_KEPT * claimed
-    ]
+        reasons.append(Reason(said, helps, (i, k)))
+    return reasons

@@ -12,6 +12,8 @@ from annotrace.diagnosis.findings import Findings, examine
 from annotrace.diagnosis.reasons import LEAST_MARGIN, Reason, find_reasons, listed
 from annotrace.labels.table import LabelTable
 
+_SHOWN = 6
+
 Verdict: TypeAlias = Literal["identified", "weak", "not identified"]
 
 
@@ -39,9 +41,9 @@ class Diagnosis(Findings):
     weak_classes: NDArray[np.int64]
 
     def __str__(self) -> str:
-        lines = [self.summary(), *(f"  - {reason}" for reason in self.reasons)]
+        lines = [self.summary(), *_first(self.reasons, "reasons")]
         if self.advice:
-            lines += ["What would help:", *(f"  - {step}" for step in self.advice)]
+            lines += ["What would help:", *_first(self.advice, "advice")]
         people = _people(self)
         return "\n".join([*lines, "Annotators:", *people] if people else lines)
 
@@ -125,6 +127,14 @@ def _judge(reasons: list[Reason], found: Findings) -> Verdict:
     if mostly_weak or any(reason.fatal for reason in reasons):
         return "not identified"
     return "weak" if reasons else "identified"
+
+
+def _first(said: tuple[str, ...], name: str) -> list[str]:
+    """Give the gravest as lines, and where the others are."""
+    lines = [f"  - {line}" for line in said[:_SHOWN]]
+    if len(said) > _SHOWN:
+        lines.append(f"  - ... and {len(said) - _SHOWN} more, in `{name}` (run.json has them).")
+    return lines
 
 
 _KINDS = {

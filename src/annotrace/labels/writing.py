@@ -1,4 +1,4 @@
-"""Label files written: whole or not at all."""
+"""Files written: whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from annotrace.errors import InputError
 
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
+
+# Significant digits of the numbers in a csv file: more would claim what nobody knows.
+DIGITS = 6
 
 
 def write_table(table: LabelTable, path: str | Path) -> None:
@@ -40,6 +43,17 @@ def write_table(table: LabelTable, path: str | Path) -> None:
                 write(frame, packed)
         else:
             write(frame, file)
+
+
+def write_csv(frame: Any, path: Path) -> None:
+    """Write a polars frame as csv, its numbers to six digits."""
+    import polars as pl
+    import polars.selectors as cs
+
+    # Rounding leaves 1.6917899999999996e-16 and the like; six digits are what float32 keeps.
+    short = cs.float().round_sig_figs(DIGITS).cast(pl.Float32)
+    with replacing(path) as file:
+        frame.with_columns(short).write_csv(file)
 
 
 @contextmanager

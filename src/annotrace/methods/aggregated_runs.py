@@ -32,6 +32,8 @@ class AggregatedRun(Diagnosed):
         How common classes are.
     objective_ : ndarray of shape (n_iterations,)
     method : str
+    chosen_ : ndarray of int, shape (n_items,), or None
+        The class that each item was given, ties broken; the likeliest unless given.
     settings, versions_ : dict
     """
 
@@ -41,8 +43,12 @@ class AggregatedRun(Diagnosed):
     prior_: NDArray[Any]
     objective_: NDArray[Any]
     method: str = "aggregation"
+    chosen_: NDArray[np.integer[Any]] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     versions_: dict[str, str] = field(default_factory=dict)
+
+    def _estimate(self) -> NDArray[np.integer[Any]]:
+        return super()._estimate() if self.chosen_ is None else self.chosen_
 
     def _without_labels(self) -> NDArray[Any]:
         return self.prior_
@@ -69,11 +75,12 @@ def load_aggregated(folder: str | Path) -> AggregatedRun:
             matrices = {name: arrays[name] for name in ("confusion", "annotators", "classes")}
         posterior = truth[:, 3:].cast(pl.Float64).to_numpy()
         table = _table(truth["item"], labels, matrices)
+        chosen = look_up(as_names(truth["label"].fill_null("").to_list()), table.classes)
         described = _described(folder, posterior)
     except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise RunError(f"{folder}: damaged, it cannot be read as a run ({reason}).") from None
-    return AggregatedRun(table, posterior, matrices["confusion"], **described)
+    return AggregatedRun(table, posterior, matrices["confusion"], chosen_=chosen, **described)
 
 
 def _described(folder: Path, posterior: NDArray[Any]) -> dict[str, Any]:

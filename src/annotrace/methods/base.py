@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.data import ItemSource
-from annotrace.diagnosis import calibrated_confidence
+from annotrace.diagnosis.confidence import settled
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
@@ -96,6 +96,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         confusion[annotator, true, reported], rows sum to one.
     posterior_ : ndarray of shape (n_items, n_classes)
         Truth of each row of X: classifier and labels combined.
+    confidence_ : ndarray of shape (n_items,)
+        How sure to be of the likeliest class: less than `posterior_` is, as people err together.
     annotators_ : polars frame
         annotator, n_labels, skill (mean diagonal), low and high (its 90 % interval), flags.
     confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
@@ -233,19 +235,6 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         return combine(self, X, y, items)
 
     @property
-    def confidence_(self) -> NDArray[Any]:
-        """How sure to be of the likeliest class of each item, shape (n_items,).
-
-        Lower than `posterior_` has it, which takes mistakes for independent; see
-        `annotrace.diagnosis.confidence`.
-        """
-        check_is_fitted(self)
-        confident: NDArray[Any] = self.posterior_.max(axis=1)
-        if hasattr(self, "confusion_"):
-            confident = calibrated_confidence(self.table_, self.posterior_, self.confusion_)
-        return np.where(self.gold_ >= 0, 1.0, confident)
-
-    @property
     def items_(self) -> NDArray[Any]:
         """The item of each row of X in `fit`, shape (n_items,)."""
         return self.table_.items
@@ -266,16 +255,6 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         """Take the classes from the table, as scikit-learn's functions want text: fixed width."""
         names = self.table_.classes
         self.classes_ = np.array(names.tolist()) if names.dtype == TEXT else np.asarray(names)
-
-
-def settled(probabilities: NDArray[Any], gold: NDArray[np.int32]) -> NDArray[Any]:
-    """Give probabilities (n_items, n_classes) that are certain where the class is known."""
-    known = np.flatnonzero(gold >= 0)
-    if len(known) == 0:
-        return probabilities
-    certain = probabilities.copy()
-    certain[known] = np.eye(probabilities.shape[1])[gold[known]]
-    return certain
 
 
 def _check_learnable(table: LabelTable) -> None:

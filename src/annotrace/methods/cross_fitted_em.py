@@ -34,9 +34,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annotrace.aggregation.held_out import HeldOutEM
+from annotrace.diagnosis.confidence import settled
 from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
-from annotrace.methods.base import CrowdEstimator, settled
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
 from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.methods.steps import PREDICT_BATCH

@@ -105,7 +105,8 @@ def _by_name(source: ItemSource, table: LabelTable) -> LabelTable:
     if source.items is None:
         raise InputError(
             "The items of the labels have names, and the rows of X have none: say which row is "
-            "which with `fit(X, table, items=names)`, or give a frame with an item column."
+            "which with `fit(X, table, items=names)`, or give a frame with an item column, or a "
+            "file saved with np.savez(path, X=features, items=names)."
         )
     return table.match_items(source.items)
 

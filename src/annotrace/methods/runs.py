@@ -30,7 +30,7 @@ from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
-from annotrace.labels.writing import replacing
+from annotrace.labels.writing import replacing, write_csv
 from annotrace.methods.aggregated_runs import AggregatedRun, load_aggregated
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
@@ -58,7 +58,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
     weights = save({name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()})
     _write(folder / "model.safetensors", lambda file: file.write(weights))
     write_truth(folder, model.table_, model.posterior_, model.confidence_)
-    _write(folder / "annotators.csv", model.annotators_.write_csv)
+    write_csv(model.annotators_, folder / "annotators.csv")
     if hasattr(model, "confusion_"):
         write_confusion(folder, model.table_, model.confusion_)
     else:
@@ -151,7 +151,7 @@ def write_classes(
         "confidence": probabilities.max(axis=1) if confidence is None else confidence,
         **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
     }
-    _write(path, pl.DataFrame(columns).write_csv)
+    write_csv(pl.DataFrame(columns), path)
 
 
 def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
@@ -247,7 +247,10 @@ def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     if not path.is_file():
-        raise RunError(f"{folder}: no run here, there is no run.json in it.")
+        raise RunError(
+            f"{folder}: no run here, there is no run.json in it. Give the folder that `annotrace "
+            "fit` or `annotrace aggregate` wrote."
+        )
     try:
         described: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         written = int(described["format"])

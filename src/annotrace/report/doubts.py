@@ -96,7 +96,7 @@ def suspect_labels(result: Result, pictures: Pictures) -> list[SuspectLabel]:
 
 
 def _doubtful(result: Result, item: int, pictures: Pictures) -> DoubtfulItem:
-    table, estimate = result.table, int(result.posterior[item].argmax())
+    table, estimate = result.table, int(result.estimate[item])
     rows = range(int(table.offsets[item]), int(table.offsets[item + 1]))
     likeliest = np.argsort(-result.chances[item], kind="stable").tolist()
     classes = [estimate, *(k for k in likeliest if k != estimate)][:_CLASSES]

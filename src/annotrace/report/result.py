@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +13,21 @@ from numpy.typing import NDArray
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.registry import list_aggregations
 from annotrace.diagnosis import Diagnosis
-from annotrace.diagnosis.confidence import calibrated_probabilities
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.diagnosis.reasons import find_reasons
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
 from annotrace.methods.aggregated_runs import AggregatedRun
-from annotrace.methods.base import CrowdEstimator, settled
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.runs import plain_settings, versions
 from annotrace.training import Epoch
 
 Array = NDArray[Any]
 
 
-class Fitted(Protocol):
-    """A fitted classifier or aggregation, or a run that was read back."""
-
-    table_: LabelTable
-    posterior_: Array
+# A fitted classifier or aggregation, or a run that was read back.
+Fitted = Diagnosed
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +92,8 @@ class Result:
     history : list of Epoch
     objective : ndarray of shape (n_iterations,)
         Of an aggregation.
+    chosen : ndarray of int, shape (n_items,), or None
+        The class given to each item, where ties were broken; the likeliest unless given.
     anonymous : bool
         Whether annotators go by numbers.
     """
@@ -110,13 +109,13 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)
     history: Sequence[Epoch] = ()
     objective: Sequence[float] = ()
+    chosen: NDArray[np.integer[Any]] | None = None
     anonymous: bool = False
 
     @cached_property
-    def estimate(self) -> NDArray[np.int64]:
-        """The likeliest class of each item, shape (n_items,)."""
-        likeliest: NDArray[np.int64] = self.posterior.argmax(axis=1)
-        return likeliest
+    def estimate(self) -> NDArray[np.integer[Any]]:
+        """The class given to each item, shape (n_items,)."""
+        return self.posterior.argmax(axis=1) if self.chosen is None else self.chosen
 
     @cached_property
     def confidence(self) -> Array:
@@ -145,16 +144,14 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     table, posterior = model.table_, model.posterior_
     known = getattr(model, "gold_", np.full(table.n_items, -1))
     diagnosis, crowd = _diagnosis(model), None
-    chances = posterior.astype(np.float64)
     if diagnosis is not None:
-        chances = calibrated_probabilities(table, posterior, model.confusion_)  # type: ignore[attr-defined]
         crowd = _crowd(diagnosis)
     if anonymous:
         table = table._replace(annotators=_numbered(table, crowd))
     return Result(
         table=table,
         posterior=posterior,
-        chances=settled(chances, known),
+        chances=model._chances(),
         known=known >= 0,
         crowd=crowd,
         judgement=None if diagnosis is None else _judgement(diagnosis, table),
@@ -163,6 +160,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         versions=getattr(model, "versions_", None) or versions(),
         history=getattr(model, "history_", ()),
         objective=list(getattr(model, "objective_", ())),
+        chosen=model._estimate(),
         anonymous=anonymous,
     )
 
@@ -184,8 +182,7 @@ def _numbered(table: LabelTable, crowd: Crowd | None) -> Names:
 def _diagnosis(model: Fitted) -> Diagnosis | None:
     if not hasattr(model, "confusion_") or model.table_.n_classes < 2:
         return None
-    diagnosis: Diagnosis = model.diagnosis_  # type: ignore[attr-defined]
-    return diagnosis
+    return model.diagnosis_
 
 
 def _crowd(diagnosis: Diagnosis) -> Crowd:

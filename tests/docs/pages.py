@@ -93,17 +93,14 @@ class Page:
     text: str = ""
     files: Path | None = None
 
-    def run(self, folder: Path, only_legal: bool = False) -> list[tuple[Block, str]]:
-        """Run all blocks in a folder; give those that say what is printed, with what was.
-
-        With `only_legal` the commands of `sh` blocks are looked at and not run.
-        """
+    def run(self, folder: Path) -> list[tuple[Block, str]]:
+        """Run all blocks in a folder; give those that say what is printed, with what was."""
         self.names |= {"__name__": "__main__", "__file__": str(self.path)}
         self.text = self.path.read_text(encoding="utf-8")
         printed = []
         for place, block in enumerate(read_blocks(self.text)):
             skipped = block.remark("not run") is not None
-            if block.language == "sh" and (only_legal or skipped):
+            if block.language == "sh" and skipped:
                 check_legal(block.body)
             elif block.language == "files":
                 self.files = ROOT / block.body.strip()
@@ -123,7 +120,8 @@ class Page:
             if block.language in ("python", "setup"):
                 return self._run_python(block)
             if block.language == "sh":
-                return "".join(map(run_command, commands(block.body)))
+                shown = block.said is not None
+                return "".join(run_command(words, shown) for words in commands(block.body))
         return None
 
     def _run_python(self, block: Block) -> str:
@@ -151,13 +149,17 @@ def commands(body: str) -> list[list[str]]:
     return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
 
 
-def run_command(words: list[str]) -> str:
-    """Run one command in this process, and give what a terminal would show of it."""
+def run_command(words: list[str], may_fail: bool) -> str:
+    """Run one command in this process, and give what a terminal would show of it.
+
+    It may fail where the page shows what is printed, and shows the error.
+    """
     name, *arguments = words
     if name == "annotrace":
         result = CliRunner().invoke(main, arguments)
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
+        assert may_fail or result.exit_code == 0, f"{shlex.join(words)}: {result.stderr}"
         # Progress goes to standard error; so do errors, which a page may show.
         return result.stdout + (result.stderr if result.exit_code else "")
     if name == "cat":

@@ -28,11 +28,13 @@ def test_the_code_of_a_page_gives_what_the_page_says(path, tmp_path):
 
 @pytest.fixture(scope="module")
 def readme(tmp_path_factory):
-    """Run the README; its commands, which name files of the reader's own, need only be legal."""
+    """Run the README, its commands on files such as a reader would have."""
     folder: Path = tmp_path_factory.mktemp("readme")
     page = Page(README)
-    assert disagreements(page.run(folder, only_legal=True)) == []
+    assert disagreements(page.run(folder)) == []
     assert (folder / "digits" / "truth.csv").is_file()
+    assert (folder / "votes" / "report.html").is_file()
+    assert (folder / "run" / "next.csv").is_file()
     return page.names
 
 
@@ -74,6 +76,13 @@ Prose.
 not an output
 ```
 """
+
+
+def test_a_command_that_fails_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\nannotrace aggregate nowhere.csv --out run\n```\n")
+    with pytest.raises(AssertionError, match=r"nowhere\.csv"):
+        Page(page).run(tmp_path)
 
 
 def test_blocks_have_their_comments_and_outputs(tmp_path):

@@ -39,7 +39,7 @@ def test_without_truth_the_range_holds_the_estimate_and_what_the_method_says():
     found = overview_of(result())
     assert found.labels.measured is None
     assert found.labels.value == pytest.approx(0.9)
-    assert found.labels.low == pytest.approx(0.9 - 0.056)
+    assert found.labels.low == pytest.approx(0.9 - 0.07)
     assert found.labels.high > 0.9
 
 

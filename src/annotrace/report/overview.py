@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from annotrace.labels import LabelTable
 from annotrace.report.result import Result
 
-# Mean calibration error of `confidence_` of the default aggregation over public crowds: docs/trust.md.
+# Mean calibration error of `confidence_` of the default aggregation: docs/trust.md.
 USUAL_ERROR = 0.07
 TWO_SIDED_90 = 1.645
 # An item is in doubt where its class is right with less than this chance.

@@ -39,7 +39,7 @@ def test_rounds_mend_what_the_votes_begin():
 
 def test_no_network_learns_from_the_items_it_judges():
     X, _, table, _ = blobs(n_items=100, labels_per_item=1)
-    settings = {"rounds": 1, "epochs": 3}
+    settings = {"rounds": 1, "epochs": 3, "mixup": 1.0}
     model = quick(**settings).fit(X, table)
     judged = model.fold_ == 3
     swapped = at.LabelTable.from_codes(
@@ -133,3 +133,17 @@ def test_the_front_door_is_the_recommended_recipe(tmp_path):
     assert model.method == "auto"
     model.save(tmp_path)
     assert isinstance(at.load(tmp_path), at.CrowdClassifier)
+
+
+def test_mixup_is_left_out_where_mixtures_lie_among_other_classes():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 6, 600)
+    # Classes on a line: between any two of them lie others.
+    X = (4.0 * truth[:, None] + rng.normal(size=(600, 1))).astype(np.float32)
+    crowd = hammer_spammers(6, 6, 0.8, random_state=0)
+    table = simulate_labels(truth, crowd, labels_per_item=2, random_state=0)
+    settings = {"start": "votes", "rounds": 2, "random_state": 0}
+    model = at.CrossFittedEM(**settings).fit(X, table)
+    mixed = at.CrossFittedEM(mixup=1.0, **settings).fit(X, table)
+    assert (model.mixup_, mixed.mixup_) == (0, 1)
+    assert model.score(X, truth) > mixed.score(X, truth) + 0.1

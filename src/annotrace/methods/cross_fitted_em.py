@@ -59,6 +59,9 @@ STEPS_OF_THE_START = 1300
 MOST_EPOCHS = 60
 PATIENCE = 5
 AFRESH = 0.5
+MIXUPS = (1.0, 0.0)
+"""What `mixup="auto"` tries."""
+
 SHARED = ("backbone", "batch_size", "lr", "weight_decay", "precision", "fast", "device", "verbose")
 
 
@@ -72,8 +75,10 @@ class CrossFittedEM(CrowdEstimator):
         Parts that items are held out with in turn.
     rounds : int
         Times that the networks learn and the inner EM answers.
-    mixup : float
-        Learn from mixtures of two items, by weights from Beta(mixup, mixup); 0 for none.
+    mixup : float or "auto"
+        Learn from mixtures of two items, by weights from Beta(mixup, mixup); 0 for none. "auto"
+        does the first round with 1 and with 0, and takes 0 if that explains held-out labels surely
+        better: mixtures of few features lie where other classes are.
     start : {"trace", "votes"}
         Begin from the trace-regularised model or from the shares of votes.
     restarts : int
@@ -99,6 +104,8 @@ class CrossFittedEM(CrowdEstimator):
         a lost class come after the others.
     epochs_ : int
         Of a round, as given or found.
+    mixup_ : float
+        As given or found.
     temperature_ : float
         What logits are divided by, as the labels ask for.
 
@@ -116,7 +123,7 @@ class CrossFittedEM(CrowdEstimator):
 
     folds: int = 5
     rounds: int = 5
-    mixup: float = 1.0
+    mixup: float | Literal["auto"] = "auto"
     start: Literal["trace", "votes"] = "trace"
     restarts: int = 4
 
@@ -233,42 +240,74 @@ class CrossFittedEM(CrowdEstimator):
     ) -> list[Epoch]:
         """Let each network learn the posterior of the items outside its fold.
 
-        The first round ends where the labels of held-out items are explained best, unless the
-        epochs are given; the others are half as long.
+        The first round, with mixup and without unless that is given, ends where the labels of
+        held-out items are explained best, unless the epochs are given; the others are half as long.
         """
-        items = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
-        objective = self._objective(inner.posterior.float().to(data.device), data.device)
-        first = number == 0 and self._go_on is None
-        if first and self.epochs is None:
-            part = replace(settings, epochs=MOST_EPOCHS, patience=PATIENCE)
-            history = self._run(
-                self._networks,
-                objective,
-                data,
-                items,
-                part,
-                lambda: inner.judge(self._held_out_logits(data)),
-            )
-            best = best_epoch(history)
-            assert best is not None
-            self.epochs_ = max(2, (best.number + 1) // 2)
-            return history
+        if number == 0 and self._go_on is None:
+            return self._choose_mixup(data, inner, settings)
         if number == 0:
+            self.mixup_ = self._go_on_mixup()
             earlier: int = getattr(self, "epochs_", 2)
             self.epochs_ = self.epochs or earlier
-        epochs = 2 * self.epochs_ if first else self.epochs_
-        part = replace(settings, epochs=epochs, seed=settings.seed + 7919 * number)
-        return self._run(self._networks, objective, data, items, part)
+        part = replace(settings, epochs=self.epochs_, seed=settings.seed + 7919 * number)
+        return self._run_networks(data, inner, part)
+
+    def _choose_mixup(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
+        """Do the first round as `mixup` says, or with it, and without if that is surely better."""
+        self.mixup_ = MIXUPS[0] if self.mixup == "auto" else float(self.mixup)
+        fresh = copy.deepcopy(self.network_)
+        history = self._first_round(data, inner, settings)
+        if self.mixup != "auto":
+            return history
+        loss = inner.judge(self._held_out_logits(data))
+        kept = self.mixup_, self.epochs_, self.network_
+        self.mixup_, self.network_ = MIXUPS[1], fresh
+        without = self._first_round(data, inner, settings)
+        gain = loss - inner.judge(self._held_out_logits(data))
+        if gain > worth_it(self.table_.n_labels):
+            return without
+        self.mixup_, self.epochs_, self.network_ = kept
+        return history
+
+    def _first_round(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
+        if self.epochs is not None:
+            self.epochs_ = self.epochs
+            return self._run_networks(data, inner, replace(settings, epochs=2 * self.epochs))
+        part = replace(settings, epochs=MOST_EPOCHS, patience=PATIENCE)
+        history = self._run_networks(
+            data, inner, part, lambda: inner.judge(self._held_out_logits(data))
+        )
+        best = best_epoch(history)
+        assert best is not None
+        self.epochs_ = max(2, (best.number + 1) // 2)
+        return history
+
+    def _run_networks(
+        self,
+        data: CrowdData,
+        inner: HeldOutEM,
+        settings: Settings,
+        score: Callable[[], float] | None = None,
+    ) -> list[Epoch]:
+        items = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
+        objective = self._objective(inner.posterior.float().to(data.device), data.device)
+        return self._run(self._networks, objective, data, items, settings, score)
+
+    def _go_on_mixup(self) -> float:
+        """Give the mixup of the fit that is gone on from, unless it is given."""
+        earlier: float = getattr(self, "mixup_", MIXUPS[0])
+        return earlier if self.mixup == "auto" else float(self.mixup)
 
     def _objective(self, targets: Tensor, device: torch.device) -> Callable[[Batch], Tensor]:
         fold = torch.from_numpy(self.fold_).to(device)
         network = torch.arange(self.folds, device=device)[:, None]
+        mixup = self.mixup_
 
         def objective(batch: Batch) -> Tensor:
             held_out = fold[batch.item] == network
             rows, target = self._networks.stage(batch.inputs), targets[batch.item]
-            if self.mixup:
-                mixture = draw_mixture(self.mixup, fold[batch.item])
+            if mixup:
+                mixture = draw_mixture(mixup, fold[batch.item])
                 rows, target = mixture.mix(rows), mixture.mix(target)
                 held_out |= held_out[:, mixture.partner]
             losses = cross_entropy(self._networks.each(rows), target)

@@ -114,7 +114,8 @@ class TraceRegularized(CrowdEstimator):
         False by the paper's protocol.
     mixup : float, optional
         Learn from mixtures of two items, by weights from Beta(mixup, mixup): 1 by default, 0 (no
-        mixtures) by the paper's protocol.
+        mixtures) by the paper's protocol. Give 0 where features are few: mixtures then lie where
+        other classes are.
     restarts : int, optional
         Trainings from different starts, and with different choices where these are "auto": the
         one is kept that explains held-out labels best. 2 by default, 1 by the paper's protocol;

@@ -28,6 +28,7 @@ def test_the_paper_protocol_is_the_published_one():
     settings = model._settings(seed=0)
     assert (settings.epochs, settings.batch_size, settings.lr) == (200, 50, 1e-3)
     assert (settings.schedule, settings.weight_decay, model.lam) == ("constant", 0.0, 0.01)
+    assert [model._or_protocol(name) for name in ("joint", "mend", "pool")] == [False] * 3
     X, _, table, _ = blobs()
     layer = model.set_params(epochs=1, lr=1e-12).fit(X, table).confusion_layer_
     assert layer.lr_scale == 1
@@ -85,6 +86,17 @@ def test_a_network_of_ones_own_is_copied_and_reloaded_by_hand(tmp_path):
         at.load(tmp_path)
     loaded = at.load(tmp_path, backbone=network)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(("labels_per_item", "same"), [(1, True), (2, False)])
+def test_taking_labels_together_matters_where_items_have_several(labels_per_item, same):
+    X, _, table, _ = blobs(labels_per_item=labels_per_item)
+    settings = {"epochs": 3, "restarts": 1, "pool": False, "mend": False, "random_state": 0}
+    apart, together = (
+        at.TraceRegularized(joint=joint, **settings).fit(X, table).confusion_
+        for joint in (False, True)
+    )
+    assert np.array_equal(apart, together) is same
 
 
 def test_images_go_to_the_papers_network_as_uint8():

@@ -9,8 +9,8 @@ from annotrace.models.safe_math import (
     log_normalize,
     log_softplus,
     log_softplus_and_slope,
+    scaled_softmax_and_log_sum,
     softmax_and_log_sum,
-    softmax_and_total_log_sum,
 )
 
 
@@ -44,7 +44,8 @@ def test_softmax_and_its_log_sums():
     softmax, log_sum = softmax_and_log_sum(x.clone())
     torch.testing.assert_close(softmax, torch.softmax(x, dim=1))
     torch.testing.assert_close(log_sum, torch.logsumexp(x, dim=1))
-    torch.testing.assert_close(softmax_and_total_log_sum(x.clone()), (softmax, log_sum.sum()))
+    scaled = scaled_softmax_and_log_sum(x.clone(), -0.5)
+    torch.testing.assert_close(scaled, (softmax * -0.5, log_sum.sum() * -0.5))
 
 
 @pytest.mark.parametrize("y", [1e-6, 0.01, 1.0, 30.0])

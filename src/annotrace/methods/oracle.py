@@ -38,9 +38,10 @@ class Oracle(CrowdEstimator):
         self._layer.set_matrices(self._given())
 
         def objective(batch: Batch) -> Tensor:
-            logits, to_learn = self._with_gold(batch, self.network_(batch.inputs))
-            labels = (batch.row, batch.annotator, batch.label)
-            return crowd_nll(logits, self._layer, *labels) + to_learn
+            def label_loss(logits: Tensor) -> Tensor:
+                return crowd_nll(logits, self._layer, batch.row, batch.annotator, batch.label)
+
+            return self._with_gold(batch, self.network_(batch.inputs), label_loss)
 
         history = self._train(self.network_, objective, self._label_loss, data, settings)
         self.confusion_ = self._layer.matrices().double().cpu().numpy()

@@ -50,9 +50,11 @@ class SingleConfusion(CrowdEstimator):
         self._vote = majority_targets(self.table_, settings.seed).argmax(1).to(data.device)
 
         def objective(batch: Batch) -> Tensor:
-            logits, to_learn = self._with_gold(batch, self.network_(batch.inputs))
-            labels = self._labels(batch.item)
-            return trace_regularized_nll(logits, self._layer, *labels, self.lam) + to_learn
+            def label_loss(logits: Tensor) -> Tensor:
+                labels = self._labels(batch.item)
+                return trace_regularized_nll(logits, self._layer, *labels, self.lam)
+
+            return self._with_gold(batch, self.network_(batch.inputs), label_loss)
 
         def score(batch: Batch) -> tuple[Tensor, int]:
             logits = self.network_(batch.inputs)

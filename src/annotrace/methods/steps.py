@@ -155,22 +155,21 @@ class Steps:
         scores: Tensor = self.network_(batch.inputs)
         return scores
 
-    def _with_gold(self, batch: Batch, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Make logits certain where the class is known, and give what learning it costs.
+    def _with_gold(
+        self, batch: Batch, logits: Tensor, label_loss: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Give the loss of the labels of a batch, and of the classes that are known.
 
-        Returns
-        -------
-        logits : Tensor of shape (n_rows, n_classes)
-            For the likelihood of the labels: annotators are judged by what is known.
-        loss : Tensor of shape ()
-            The cross-entropy of the known classes, divided by the rows of the batch.
+        Logits are certain where the class is known: annotators are judged by what is known. The
+        cross-entropy of the known classes is divided by the rows of the batch.
         """
         if self._known is None:
-            return logits, logits.new_zeros(())
+            return label_loss(logits)
         known = self._known[batch.item]
         loss = F.cross_entropy(logits.float(), known, ignore_index=-1, reduction="sum")
         certain = CERTAIN * F.one_hot(known.clamp_min(0), logits.shape[1]).to(logits.dtype)
-        return torch.where(known[:, None] >= 0, certain, logits), loss / len(batch.item)
+        given = torch.where(known[:, None] >= 0, certain, logits)
+        return label_loss(given) + loss / len(batch.item)
 
     def _label_loss(self, batch: Batch) -> tuple[Tensor, int]:
         """Sum the negative log-likelihood of a batch's labels, and count them."""

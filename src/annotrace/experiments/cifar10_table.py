@@ -64,12 +64,12 @@ RECIPES = {
             "confusion_lr": 10.0,
         },
         by_density={4: {"epochs": 20}, 1: {"epochs": 12}},
-        # Epochs of cross-fitted EM are those of a round, of which there are several.
+        # Cross-fitted EM trains a network a fold, in rounds of so many epochs, twice in the first.
         by_method={
             "trace": TRAINED_ONCE,
             "gem": {"steps": 2},
             "mbem": {"steps": 2},
-            "crossfit": {"epochs": None},
+            "crossfit": {"folds": 3, "rounds": 2, "restarts": 1, "mixup": 0.0, "epochs": 6},
         },
     ),
 }

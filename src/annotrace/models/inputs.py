@@ -23,7 +23,7 @@ class ImageInput(nn.Module):
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
         if len(shape) == 2:
-            self.channels, self.channels_last = 1, False
+            self.channels, self.channels_last = 1, True
         elif len(shape) == 3 and (shape[-1] in (1, 3) or shape[0] in (1, 3)):
             self.channels_last = shape[-1] in (1, 3)
             self.channels = shape[-1] if self.channels_last else shape[0]
@@ -37,7 +37,7 @@ class ImageInput(nn.Module):
         """Convert a batch."""
         x = images.float() / 255 if images.dtype == torch.uint8 else images.float()
         if x.dim() == 3:
-            return x.unsqueeze(1)
+            x = x.unsqueeze(-1)
         return x.permute(0, 3, 1, 2) if self.channels_last else x
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from annotrace.errors import InputError
 from annotrace.training.devices import Precision
 
-Schedule: TypeAlias = Literal["constant", "step", "cosine"]
+Schedule: TypeAlias = Literal["constant", "step", "cosine", "warm-cosine"]
+
+WARM_UP = 0.1
+"""The part of a training in which "warm-cosine" raises the rate."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,10 @@ class Settings:
     epochs, batch_size : int
     lr, weight_decay : float
         Of the network; weight decay is an L2 penalty, as in Adam.
-    schedule : {"constant", "step", "cosine"}
-        "step" divides the rate by ten every `step_every` epochs, "cosine" brings it to zero.
+    schedule : {"constant", "step", "cosine", "warm-cosine"}
+        "step" divides the rate by ten every `step_every` epochs, "cosine" brings it to zero;
+        "warm-cosine" first raises it from zero, over a tenth of the epochs: at a high rate the
+        first steps of Adam leave ReLUs dead for good.
     step_every : int
     patience : int, optional
         Stop after so many epochs without a better score on the held-out part.
@@ -54,19 +59,23 @@ class Settings:
         _check(self.lr > 0, self, "lr")
         _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
         _check(self.patience is None or self.patience > 0, self, "patience")
-        _check(self.schedule in ("constant", "step", "cosine"), self, "schedule", _SCHEDULES)
+        _check(self.schedule in get_args(Schedule), self, "schedule", _SCHEDULES)
         _check(self.precision in ("float32", "bf16", "fp16"), self, "precision", _PRECISIONS)
 
     def rate(self, epochs_done: float) -> float:
         """Give the factor on the learning rate after so many epochs, a fraction allowed."""
         if self.schedule == "step":
             return 0.1 ** (int(epochs_done) // self.step_every)
-        if self.schedule == "cosine":
-            return 0.5 * (1 + math.cos(math.pi * min(1.0, epochs_done / self.epochs)))
-        return 1.0
+        if self.schedule == "constant":
+            return 1.0
+        done = min(1.0, epochs_done / self.epochs)
+        warm_up = WARM_UP if self.schedule == "warm-cosine" else 0.0
+        if done < warm_up:
+            return done / warm_up
+        return 0.5 * (1 + math.cos(math.pi * (done - warm_up) / (1 - warm_up)))
 
 
-_SCHEDULES = "'constant', 'step' or 'cosine'"
+_SCHEDULES = "'constant', 'step', 'cosine' or 'warm-cosine'"
 _PRECISIONS = "'float32', 'bf16' or 'fp16'"
 
 

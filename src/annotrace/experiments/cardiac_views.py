@@ -8,6 +8,8 @@ hearts or of sonographers.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -60,6 +62,7 @@ _CHAMBERS: dict[str, tuple[Chamber, ...]] = {
     ),
     "A5C": (*_A3C, Chamber(-0.25, 0.78, 0.12, 0.10, 0.0, 0.6)),
 }
+_MOST_CHAMBERS = max(map(len, _CHAMBERS.values()))
 
 
 def cardiac_annotators() -> NDArray[np.float64]:
@@ -115,25 +118,83 @@ def cardiac_views(n_items: int, random_state: int = 0) -> LabelledSet:
     rng = np.random.default_rng(random_state)
     y = rng.integers(0, len(VIEWS), n_items).astype(np.int32)
     X = np.empty((n_items, SIZE, SIZE), np.uint8)
-    for start in range(0, n_items, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        X[part] = _draw(y[part], rng)
+
+    parts = [slice(start, start + _CHUNK) for start in range(0, n_items, _CHUNK)]
+
+    def draw(part: slice, chance: _Chance) -> None:
+        X[part] = _draw(y[part], chance)
+
+    n_threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(n_threads) as pool:
+        while parts:
+            some, parts = parts[:n_threads], parts[n_threads:]
+            list(pool.map(draw, some, [_Chance.draw(len(y[part]), rng) for part in some]))
     return LabelledSet(X, y, as_names(VIEWS))
 
 
-def _draw(y: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.uint8]:
+class _Moves(NamedTuple):
+    """How chambers of one place differ from image to image."""
+
+    centre: NDArray[np.float64]
+    axes: NDArray[np.float64]
+    depth: NDArray[np.float64]
+
+
+class _Chance(NamedTuple):
+    """All that is random in some images: drawn in order, the images are drawn at the same time."""
+
+    turn: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    shift: NDArray[np.float32]
+    tissue: NDArray[np.float32]
+    chambers: list[_Moves]
+    attenuation: NDArray[np.float32]
+    speckle: list[NDArray[np.float32]]
+    gain: NDArray[np.float32]
+
+    @classmethod
+    def draw(cls, n: int, rng: np.random.Generator) -> _Chance:
+        """Draw it for so many images."""
+
+        def normal(mean: float, deviation: float, *shape: int) -> NDArray[np.float32]:
+            return rng.normal(mean, deviation, (*shape, n, 1, 1)).astype(np.float32)
+
+        def uniform(low: float, high: float) -> NDArray[np.float32]:
+            return rng.uniform(low, high, (n, 1, 1)).astype(np.float32)
+
+        def field() -> NDArray[np.float32]:
+            return rng.standard_normal((n, SIZE, SIZE), np.float32)
+
+        return cls(
+            turn=normal(0, 0.12),
+            scale=normal(1, 0.08),
+            shift=normal(0, 0.04, 2),
+            tissue=field(),
+            chambers=[
+                _Moves(
+                    centre=rng.normal(0, 0.015, (n, 2)),
+                    axes=rng.normal(1, 0.1, (n, 2)).clip(0.7, 1.3),
+                    depth=rng.uniform(0.6, 1.0, n),
+                )
+                for _ in range(_MOST_CHAMBERS)
+            ],
+            attenuation=uniform(0.2, 1.2),
+            speckle=[field(), field()],
+            gain=uniform(0.7, 1.3),
+        )
+
+
+def _draw(y: NDArray[np.int32], chance: _Chance) -> NDArray[np.uint8]:
     """Draw one image for each class in `y`: tissue with cavities, speckle, a sector of a circle."""
-    n = len(y)
     across, down = _beam_grid()
-    turned_across, turned_down = _moved(across, down, n, rng)
-    tissue = 0.55 + 0.25 * _smooth_noise(n, 10, rng)
-    for place in range(max(map(len, _CHAMBERS.values()))):
-        inside, wall = _cavity(y, place, turned_across, turned_down, rng)
+    turned_across, turned_down = _moved(across, down, chance)
+    tissue = 0.55 + 0.25 * _smooth(chance.tissue, 10)
+    for place, moves in enumerate(chance.chambers):
+        inside, wall = _cavity(y, place, turned_across, turned_down, moves)
         tissue = tissue * (1 - 0.85 * inside) + 0.35 * wall
-    attenuation = np.exp(-_uniform(0.2, 1.2, n, rng) * down)
-    image = tissue.clip(0.02) * attenuation * _speckle(n, rng)
-    gain = _uniform(0.7, 1.3, n, rng)
-    bright = np.log1p(6 * gain * image) / np.log1p(9)
+    attenuation = np.exp(-chance.attenuation * down)
+    image = tissue.clip(0.02) * attenuation * _speckle(chance.speckle)
+    bright = np.log1p(6 * chance.gain * image) / np.log1p(9)
     seen = (np.abs(np.arctan2(across, down)) < _HALF_ANGLE) & (np.hypot(across, down) < 1)
     pixels: NDArray[np.uint8] = (255 * (bright * seen).clip(0, 1)).astype(np.uint8)
     return pixels
@@ -145,14 +206,12 @@ def _beam_grid() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 def _moved(
-    across: NDArray[np.float32], down: NDArray[np.float32], n: int, rng: np.random.Generator
+    across: NDArray[np.float32], down: NDArray[np.float32], chance: _Chance
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Turn, shift and scale the heart a little, differently for each image: (n, SIZE, SIZE)."""
-    turn = rng.normal(0, 0.12, (n, 1, 1)).astype(np.float32)
-    scale = rng.normal(1, 0.08, (n, 1, 1)).astype(np.float32)
-    shift = rng.normal(0, 0.04, (2, n, 1, 1)).astype(np.float32)
-    u, v = (across - shift[0]) / scale, (down - 0.55 - shift[1]) / scale
-    return np.cos(turn) * u + np.sin(turn) * v, np.cos(turn) * v - np.sin(turn) * u + 0.55
+    shift, cos, sin = chance.shift, np.cos(chance.turn), np.sin(chance.turn)
+    u, v = (across - shift[0]) / chance.scale, (down - 0.55 - shift[1]) / chance.scale
+    return cos * u + sin * v, cos * v - sin * u + 0.55
 
 
 def _cavity(
@@ -160,7 +219,7 @@ def _cavity(
     place: int,
     across: NDArray[np.float32],
     down: NDArray[np.float32],
-    rng: np.random.Generator,
+    moves: _Moves,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Give how far inside the chamber in this place of each view a pixel is, and its wall."""
     nothing = Chamber(0, 0, 1, 1, 0, 0)
@@ -168,9 +227,9 @@ def _cavity(
         [views[place] if place < len(views) else nothing for views in _CHAMBERS.values()],
         np.float32,
     )[y]
-    table[:, :2] += rng.normal(0, 0.015, (len(y), 2))
-    table[:, 2:4] *= rng.normal(1, 0.1, (len(y), 2)).clip(0.7, 1.3)
-    table[:, 5] *= rng.uniform(0.6, 1.0, len(y))
+    table[:, :2] += moves.centre
+    table[:, 2:4] *= moves.axes
+    table[:, 5] *= moves.depth
     u0, v0, width, height, turn, depth = (column[:, None, None] for column in table.T)
     u, v = across - u0, down - v0
     along, beside = np.cos(turn) * u + np.sin(turn) * v, np.cos(turn) * v - np.sin(turn) * u
@@ -179,21 +238,16 @@ def _cavity(
     return inside, depth * np.exp(-(((distance - 1.12) / 0.1) ** 2))
 
 
-def _uniform(low: float, high: float, n: int, rng: np.random.Generator) -> NDArray[np.float32]:
-    return rng.uniform(low, high, (n, 1, 1)).astype(np.float32)
-
-
-def _smooth_noise(n: int, width: float, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Give a smooth field of mean 0 and deviation 1, (n, SIZE, SIZE)."""
-    field = rng.standard_normal((n, SIZE, SIZE), np.float32)
+def _smooth(field: NDArray[np.float32], width: float) -> NDArray[np.float32]:
+    """Blur noise, to a deviation of 1."""
     smooth: NDArray[np.float32] = gaussian_filter(field, (0, width, width), truncate=2.5)
     smooth /= smooth.std()
     return smooth
 
 
-def _speckle(n: int, rng: np.random.Generator) -> NDArray[np.float32]:
+def _speckle(fields: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """Give the length of a complex Gaussian field, as coherent waves have it: mean 1."""
-    real, imaginary = (_smooth_noise(n, 0.8, rng) for _ in range(2))
+    real, imaginary = (_smooth(field, 0.8) for field in fields)
     length = np.hypot(real, imaginary)
     speckle: NDArray[np.float32] = length / length.mean()
     return speckle

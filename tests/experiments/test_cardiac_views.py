@@ -4,6 +4,7 @@ from annotrace.diagnosis import is_diagonally_dominant, skills
 from annotrace.experiments.cardiac_views import (
     EXPERTS,
     VIEWS,
+    _Chance,
     _draw,
     cardiac_annotators,
     cardiac_views,
@@ -36,7 +37,9 @@ def test_views_are_grey_images_that_a_seed_gives_again():
 
 def test_the_twins_are_the_two_views_hardest_to_tell_apart():
     rng = np.random.default_rng(0)
-    mean = np.stack([_draw(np.full(60, k, np.int32), rng).mean(axis=0) for k in range(6)])
+    mean = np.stack(
+        [_draw(np.full(60, k, np.int32), _Chance.draw(60, rng)).mean(axis=0) for k in range(6)]
+    )
     distance = np.square(mean[:, None] - mean[None]).mean(axis=(2, 3)) + np.diag([np.inf] * 6)
     nearest = np.unravel_index(distance.argmin(), distance.shape)
     assert {VIEWS[k] for k in nearest} == {"A3C", "A5C"}

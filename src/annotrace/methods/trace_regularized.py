@@ -121,8 +121,8 @@ class TraceRegularized(CrowdEstimator):
         Learn from mixtures of two items, by weights from Beta(mixup, mixup); 0 for none. "auto",
         the default, takes 1, then trains the best choice once more with 0, and keeps that if it
         explains held-out labels surely better: mixtures of few features lie where other classes
-        are. Without a held-out part it is 1, and a warm start keeps what was chosen before. The
-        paper's protocol has 0.
+        are. Without a held-out part it is 1; a warm start keeps what was chosen before, or takes 1
+        in a run that was loaded. The paper's protocol has 0.
     restarts : int, optional
         Trainings from different starts, and with different choices where these are "auto": the
         one is kept that explains held-out labels best. 2 by default, 1 by the paper's protocol;

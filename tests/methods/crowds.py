@@ -6,7 +6,7 @@ import numpy as np
 
 from annotrace.data import load_digits
 from annotrace.diagnosis import dominant_draws
-from annotrace.simulate import pairwise_flippers, simulate_labels
+from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labels
 
 
 def digits():
@@ -26,3 +26,12 @@ def blobs(n_items=240, n_annotators=6, skill=0.8, labels_per_item=2, seed=0):
     confusion = pairwise_flippers(n_annotators, 3, skill, rng)
     table = simulate_labels(truth, confusion, labels_per_item=labels_per_item, random_state=rng)
     return X, truth, table, confusion
+
+
+def on_a_line():
+    """Six classes on a line, so that between any two of them lie others: X, truth, table."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 6, 600)
+    X = (4.0 * truth[:, None] + rng.normal(size=(600, 1))).astype(np.float32)
+    crowd = hammer_spammers(6, 6, 0.8, random_state=0)
+    return X, truth, simulate_labels(truth, crowd, labels_per_item=2, random_state=0)

@@ -3,7 +3,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from crowds import blobs, digits, dominant_flippers
+from crowds import blobs, digits, dominant_flippers, on_a_line
 
 import annotrace as at
 from annotrace.diagnosis import confusion_error
@@ -136,12 +136,7 @@ def test_the_front_door_is_the_recommended_recipe(tmp_path):
 
 
 def test_mixup_is_left_out_where_mixtures_lie_among_other_classes():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 6, 600)
-    # Classes on a line: between any two of them lie others.
-    X = (4.0 * truth[:, None] + rng.normal(size=(600, 1))).astype(np.float32)
-    crowd = hammer_spammers(6, 6, 0.8, random_state=0)
-    table = simulate_labels(truth, crowd, labels_per_item=2, random_state=0)
+    X, truth, table = on_a_line()
     settings = {"start": "votes", "rounds": 2, "random_state": 0}
     model = at.CrossFittedEM(**settings).fit(X, table)
     mixed = at.CrossFittedEM(mixup=1.0, **settings).fit(X, table)

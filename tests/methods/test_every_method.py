@@ -30,7 +30,7 @@ AT_LEAST = {
 QUICK = {
     "auto": {"restarts": 1, "rounds": 2},
     "crossfit": {"start": "votes", "rounds": 2},
-    "trace": {"restarts": 1, "pool": False},
+    "trace": {"restarts": 1, "pool": False, "mixup": 1.0},
 }
 # So many do on digits; of those with rounds, in each.
 EPOCHS = {name: 15 if name in ("auto", "crossfit") else 30 for name in METHODS}

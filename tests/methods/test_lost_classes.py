@@ -96,9 +96,14 @@ def test_trace_finds_the_classes_that_one_training_lost():
     table = simulate_labels(
         train.y, pairwise_flippers(5, 10, 0.35, 23), labels_per_item=1, random_state=23
     )
-    model = at.TraceRegularized(pool=False, restarts=1, random_state=23).fit(train.X, table)
+    settings = {"pool": False, "restarts": 1, "random_state": 23}
+    model = at.TraceRegularized(mixup=1.0, **settings).fit(train.X, table)
     assert model.score(test.X, test.y) > 0.95
     assert model.chosen_["restart"] > 0, "the first training found them all: choose another draw"
+    # One without mixup that is not kept changes nothing in those that mend.
+    tried = at.TraceRegularized(mixup="auto", **settings).fit(train.X, table)
+    assert tried.chosen_ == model.chosen_
+    np.testing.assert_array_equal(tried.posterior_, model.posterior_)
 
 
 def test_cross_fitting_finds_a_class_that_its_start_lost(monkeypatch):

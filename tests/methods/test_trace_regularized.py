@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from crowds import blobs, digits, dominant_flippers
+from crowds import blobs, digits, dominant_flippers, on_a_line
 from torch import nn
 
 import annotrace as at
 from annotrace.diagnosis import confusion_error
 from annotrace.errors import InputError
+from annotrace.experiments.runs import TRAINED_ONCE
 from annotrace.simulate import simulate_labels
 from annotrace.training import best_epoch
 
@@ -19,6 +20,7 @@ def test_recovers_five_flippers_from_one_label_an_item():
         model = at.TraceRegularized(random_state=seed).fit(train.X, table)
         accuracy.append(model.score(test.X, test.y))
         error.append(100 * confusion_error(model.confusion_, crowd))
+        assert model.chosen_["mixup"] == 1
     assert min(accuracy) >= 0.93
     assert max(error) <= 6
 
@@ -29,6 +31,7 @@ def test_the_paper_protocol_is_the_published_one():
     assert (settings.epochs, settings.batch_size, settings.lr) == (200, 50, 1e-3)
     assert (settings.schedule, settings.weight_decay, model.lam) == ("constant", 0.0, 0.01)
     assert [model._or_protocol(name) for name in ("joint", "mend", "pool")] == [False] * 3
+    assert model._or_protocol("mixup") == 0
     X, _, table, _ = blobs()
     layer = model.set_params(epochs=1, lr=1e-12).fit(X, table).confusion_layer_
     assert layer.lr_scale == 1
@@ -133,12 +136,44 @@ def test_an_interrupted_fit_goes_on_from_its_checkpoint(tmp_path):
 
 def test_the_best_start_by_held_out_labels_is_kept():
     X, _, table, _ = blobs()
-    settings = {"epochs": 3, "pool": False, "random_state": 0}
+    settings = {"epochs": 3, "pool": False, "mixup": 1.0, "random_state": 0}
     several = at.TraceRegularized(restarts=3, **settings).fit(X, table)
     one = at.TraceRegularized(restarts=1, **settings).fit(X, table)
     assert best_epoch(several.history_).held_out <= best_epoch(one.history_).held_out
     assert several.chosen_["restart"] in (0, 1, 2)
-    assert one.chosen_ == {"lam": 0.01, "pool": False, "restart": 0}
+    assert one.chosen_ == {"lam": 0.01, "pool": False, "mixup": 1.0, "restart": 0}
+
+
+def test_mixup_is_left_out_where_mixtures_lie_among_other_classes():
+    X, truth, table = on_a_line()
+    settings = {"pool": False, "restarts": 1, "random_state": 0}
+    model = at.TraceRegularized(**settings).fit(X, table)
+    mixed = at.TraceRegularized(mixup=1.0, **settings).fit(X, table)
+    assert (model.chosen_["mixup"], mixed.chosen_["mixup"]) == (0, 1)
+    assert model.score(X, truth) > mixed.score(X, truth) + 0.05
+    model.set_params(warm_start=True, epochs=2).fit(X, table)
+    assert model.chosen_ == {"lam": 0.01, "pool": False, "mixup": 0.0, "restart": 0}
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_trainings"),
+    [
+        ({}, 3),
+        ({"mixup": 1.0}, 2),
+        (TRAINED_ONCE, 1),
+        ({"protocol": "paper"}, 1),
+        ({"validation": 0}, 1),
+    ],
+)
+def test_what_is_left_to_the_data_costs_trainings(settings, n_trainings):
+    X, _, table, _ = blobs(n_items=60)
+    told = []
+    model = at.TraceRegularized(
+        epochs=1, mend=False, callbacks=[told.append], random_state=0, **settings
+    ).fit(X, table)
+    assert len(told) == n_trainings
+    given = 0.0 if "protocol" in settings else settings.get("mixup", 1.0)
+    assert model.chosen_["mixup"] == given
 
 
 def test_choices_left_to_the_data_are_all_tried():

@@ -42,7 +42,7 @@ from annotrace.methods.continuing import Before
 from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
-from annotrace.methods.trace_regularized import TraceRegularized
+from annotrace.methods.trace_regularized import MIXUPS, TraceRegularized
 from annotrace.models import Ensemble, FixedConfusion, build_backbone
 from annotrace.training import (
     Batch,
@@ -59,8 +59,6 @@ STEPS_OF_THE_START = 1300
 MOST_EPOCHS = 60
 PATIENCE = 5
 AFRESH = 0.5
-MIXUPS = (1.0, 0.0)
-"""What `mixup="auto"` tries."""
 
 SHARED = ("backbone", "batch_size", "lr", "weight_decay", "precision", "fast", "device", "verbose")
 

@@ -123,7 +123,7 @@ class LostClasses:
 
 
 def worth_it(n_labels: float) -> float:
-    """Give how much the loss of a label must fall, judged by so many, for a class to be founded."""
+    """Give how much the loss of a label must fall, judged by so many, to be more than chance."""
     return float(NOISE / np.sqrt(max(n_labels, 1.0)))
 
 

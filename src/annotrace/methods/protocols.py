@@ -22,8 +22,8 @@ class Protocol:
         Whether annotators share a matrix from which each deviates.
     joint : bool
         Whether the labels of an item are taken together.
-    mixup : float
-        Parameter of the Beta distribution of mixup, 0 for none.
+    mixup : float or "auto"
+        Parameter of the Beta distribution of mixup, 0 for none; "auto" lets held-out labels choose.
     restarts : int
         Trainings from different starts, of which the one is kept that explains held-out labels
         best.
@@ -36,7 +36,7 @@ class Protocol:
     diagonal: float | None
     pool: bool | Literal["auto"]
     joint: bool
-    mixup: float
+    mixup: float | Literal["auto"]
     restarts: int
     mend: bool
 
@@ -49,7 +49,7 @@ PROTOCOLS = {
         diagonal=0.7,
         pool="auto",
         joint=True,
-        mixup=1.0,
+        mixup="auto",
         restarts=2,
         mend=True,
     ),

@@ -45,6 +45,7 @@ from annotrace.training import (
     best_epoch,
     draw_mixture,
     mixed_logits,
+    seeded,
 )
 
 SPARSE_ABOVE = 50_000
@@ -53,6 +54,9 @@ SPARSE_ABOVE = 50_000
 
 AUTO_LAM = (0.01, 0.1)
 """What `lam="auto"` tries: the paper's, and what did best on LabelMe at a low rate."""
+
+MIXUPS = (1.0, 0.0)
+"""What `mixup="auto"` tries: the second is taken if it explains held-out labels surely better."""
 
 TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0)
 """Held-out labels are judged at the best of these: mixup leaves a network too unsure, and without
@@ -64,6 +68,7 @@ class _Choice(NamedTuple):
 
     lam: float
     pool: bool
+    mixup: float
     restart: int
 
 
@@ -112,10 +117,12 @@ class TraceRegularized(CrowdEstimator):
         Take the likelihood of an item's labels together, as the model has it, and not of each by
         itself, as the paper's loss does. The same where items have one label. True by default,
         False by the paper's protocol.
-    mixup : float, optional
-        Learn from mixtures of two items, by weights from Beta(mixup, mixup): 1 by default, 0 (no
-        mixtures) by the paper's protocol. Give 0 where features are few: mixtures then lie where
-        other classes are.
+    mixup : float or "auto", optional
+        Learn from mixtures of two items, by weights from Beta(mixup, mixup); 0 for none. "auto",
+        the default, takes 1, then trains the best choice once more with 0, and keeps that if it
+        explains held-out labels surely better: mixtures of few features lie where other classes
+        are. Without a held-out part it is 1; a warm start keeps what was chosen before, or takes 1
+        in a run that was loaded. The paper's protocol has 0.
     restarts : int, optional
         Trainings from different starts, and with different choices where these are "auto": the
         one is kept that explains held-out labels best. 2 by default, 1 by the paper's protocol;
@@ -129,7 +136,8 @@ class TraceRegularized(CrowdEstimator):
     Attributes
     ----------
     chosen_ : dict
-        What was chosen: lam, pool, restart; those after the first trainings mended them.
+        What was chosen: lam, pool, mixup, restart; restarts after the first trainings left mixup
+        out or mended them.
 
     Examples
     --------
@@ -149,7 +157,7 @@ class TraceRegularized(CrowdEstimator):
     diagonal: float | None = None
     pool: bool | Literal["auto"] | None = None
     joint: bool | None = None
-    mixup: float | None = None
+    mixup: float | Literal["auto"] | None = None
     restarts: int | None = None
     mend: bool | None = None
 
@@ -160,11 +168,25 @@ class TraceRegularized(CrowdEstimator):
         best = self._run_choice(data, settings, choices[0], self._begin_at)
         for choice in choices[1:]:
             best = min(best, self._run_choice(data, settings, choice), key=lambda run: run.rank)
+        if self._or_protocol("mixup") == "auto" and not self._trains_once:
+            best = self._choose_mixup(best, data, settings, restart=len(choices))
         if self._begin_at is None and self._or_protocol("mend"):
             best = self._mend(best, data, settings)
         self.chosen_ = best.choice._asdict()
         self._take(best)
         return best.history
+
+    def _choose_mixup(self, best: _Run, data: CrowdData, settings: Settings, restart: int) -> _Run:
+        """Train once more, without mixup, and take that if it is surely better.
+
+        It begins where the first training did and draws by itself: what comes after is as if it
+        had not been.
+        """
+        choice = best.choice._replace(mixup=MIXUPS[1], restart=restart)
+        with seeded(settings.seed, data.device):
+            without = self._run_choice(data, settings, choice)
+        surely = best.permuted, best.loss - self._by_chance()
+        return without if without.rank < surely else best
 
     def _mend(self, best: _Run, data: CrowdData, settings: Settings) -> _Run:
         """Train again where classes have traded names or are lost, from all else that was learned.
@@ -173,7 +195,7 @@ class TraceRegularized(CrowdEstimator):
         long as that explains held-out labels better.
         """
         lost = self._lost_classes(best, data)
-        by_chance = worth_it(self.validation * self.table_.n_labels)
+        by_chance = self._by_chance()
         for trial in range(TRIALS):
             may_found = lost.foundings and self.validation and not best.permuted
             founding = lost.foundings.pop(0) if may_found else None
@@ -188,6 +210,10 @@ class TraceRegularized(CrowdEstimator):
             if run.rank < (best.permuted, best.loss - to_gain):
                 best, lost = run, self._lost_classes(run, data)
         return best
+
+    def _by_chance(self) -> float:
+        """Give by how much the losses of two trainings differ that are equally good."""
+        return worth_it(self.validation * self.table_.n_labels)
 
     def _lost_classes(self, run: _Run, data: CrowdData) -> LostClasses:
         """Look for classes amiss in what was learned, with matrices counted anew.
@@ -216,10 +242,23 @@ class TraceRegularized(CrowdEstimator):
         pools = (False, True) if pool == "auto" else (bool(pool),)
         strengths = AUTO_LAM if self.lam == "auto" else (float(self.lam),)
         combinations = list(itertools.product(strengths, pools))
-        one = self.validation == 0 or self._begin_at is not None
-        n_runs = 1 if one else max(restarts, len(combinations))
+        n_runs = 1 if self._trains_once else max(restarts, len(combinations))
         turns = itertools.islice(itertools.cycle(combinations), n_runs)
-        return [_Choice(lam, pool, number) for number, (lam, pool) in enumerate(turns)]
+        mixup = self._first_mixup()
+        return [_Choice(lam, pool, mixup, number) for number, (lam, pool) in enumerate(turns)]
+
+    @property
+    def _trains_once(self) -> bool:
+        """Whether there is nothing to choose by, or the choice was made before."""
+        return self.validation == 0 or self._begin_at is not None
+
+    def _first_mixup(self) -> float:
+        """Give the mixup to begin with: as given, or of the fit that is gone on from."""
+        given = self._or_protocol("mixup")
+        if given != "auto":
+            return float(given)
+        before = {} if self._begin_at is None else getattr(self, "chosen_", {})
+        return float(before.get("mixup", MIXUPS[0]))
 
     def _run_choice(
         self,
@@ -235,7 +274,7 @@ class TraceRegularized(CrowdEstimator):
         if begin_at is not None:
             layer.set_matrices(begin_at)
         learned = nn.ModuleDict({"network": self.network_, "confusion": layer})
-        objective = self._objective(layer, choice.lam)
+        objective = self._objective(layer, choice)
 
         def score(batch: Batch) -> tuple[Tensor, int]:
             return calibrated_loss(self.network_(batch.inputs), layer, batch), len(batch.label)
@@ -247,8 +286,8 @@ class TraceRegularized(CrowdEstimator):
         )
         return _Run(choice, self.network_, matrices, history, is_permuted(crowd))
 
-    def _objective(self, layer: Confusion, lam: float) -> Callable[[Batch], Tensor]:
-        mixup = self._or_protocol("mixup")
+    def _objective(self, layer: Confusion, choice: _Choice) -> Callable[[Batch], Tensor]:
+        lam, mixup = choice.lam, choice.mixup
         joint = self._or_protocol("joint") and bool((self.table_.labels_per_item() > 1).any())
 
         def loss(batch: Batch, logits: Tensor) -> Tensor:

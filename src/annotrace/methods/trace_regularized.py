@@ -134,7 +134,7 @@ class TraceRegularized(CrowdEstimator):
     calibrate : bool, optional
         Divide logits by the temperature at which held-out labels are likeliest: a network that was
         stopped early is too unsure, and the posterior would trust the labels too much. True by
-        default, False by the paper's protocol; without a held-out part it is 1.
+        default, False by the paper's protocol; without a held-out part the temperature is 1.
     **others
         See `CrowdEstimator`.
 
@@ -239,8 +239,8 @@ class TraceRegularized(CrowdEstimator):
         return LostClasses(self.table_, self.posterior_, confusion)
 
     def _calibrate(self, data: CrowdData, settings: Settings) -> float:
-        """Find the temperature at which held-out labels are likeliest, if it is asked for."""
-        if not self._or_protocol("calibrate"):
+        """Find the temperature at which held-out labels are likeliest, if asked for, or give 1."""
+        if not self._or_protocol("calibrate") or self.validation == 0:
             return 1.0
         _, held_out = self._parted(settings.seed)
         matrices = torch.from_numpy(self.confusion_)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 from annotrace.data import load_digits
 from annotrace.diagnosis import dominant_draws
@@ -35,3 +36,13 @@ def on_a_line():
     X = (4.0 * truth[:, None] + rng.normal(size=(600, 1))).astype(np.float32)
     crowd = hammer_spammers(6, 6, 0.8, random_state=0)
     return X, truth, simulate_labels(truth, crowd, labels_per_item=2, random_state=0)
+
+
+def few_features():
+    """Digits cut to five principal components, one label each by twenty people: X, truth, table."""
+    train, _ = digits()
+    X = PCA(5, random_state=0).fit_transform(train.X.reshape(len(train.X), -1))
+    skill = np.linspace(0.25, 0.95, 20)[:, None, None]
+    confusion = np.where(np.eye(10) > 0, skill, (1 - skill) / 9)
+    table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=0)
+    return X.astype(np.float32), train.y, table

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from crowds import blobs, digits, dominant_flippers, on_a_line
+from crowds import blobs, digits, dominant_flippers, few_features, on_a_line
 from torch import nn
 
 import annotrace as at
@@ -30,7 +30,9 @@ def test_the_paper_protocol_is_the_published_one():
     settings = model._settings(seed=0)
     assert (settings.epochs, settings.batch_size, settings.lr) == (200, 50, 1e-3)
     assert (settings.schedule, settings.weight_decay, model.lam) == ("constant", 0.0, 0.01)
-    assert [model._or_protocol(name) for name in ("joint", "mend", "pool")] == [False] * 3
+    assert [model._or_protocol(name) for name in ("joint", "mend", "pool", "calibrate")] == [
+        False
+    ] * 4
     assert model._or_protocol("mixup") == 0
     X, _, table, _ = blobs()
     layer = model.set_params(epochs=1, lr=1e-12).fit(X, table).confusion_layer_
@@ -61,6 +63,42 @@ def test_posterior_is_classifier_times_labels():
     np.testing.assert_allclose(
         model.posterior_, joint / joint.sum(axis=1, keepdims=True), atol=1e-5
     )
+
+
+def test_a_temperature_keeps_the_posterior_from_trusting_labels_too_much():
+    X, truth, table = few_features()
+    settings = {"pool": False, "mixup": 1.0, "restarts": 1, "random_state": 0}
+    plain, model = (
+        at.TraceRegularized(calibrate=calibrate, **settings).fit(X, table)
+        for calibrate in (False, True)
+    )
+    assert plain.temperature_ == 1
+    assert model.temperature_ < 0.8
+    right = [np.mean(fitted.posterior_.argmax(axis=1) == truth) for fitted in (plain, model)]
+    assert right[1] > right[0] + 0.03
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    np.testing.assert_array_equal(model.confusion_, plain.confusion_)
+
+
+def test_the_temperature_is_saved_and_found_anew_by_the_next_fit(tmp_path):
+    X, _, table = few_features()
+    settings = {"pool": False, "restarts": 1, "epochs": 5, "random_state": 0}
+    model = at.TraceRegularized(**settings).fit(X, table)
+    model.save(tmp_path)
+    loaded = at.load(tmp_path)
+    assert loaded.temperature_ == model.temperature_ != 1
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(loaded.posterior(X, table), model.posterior(X, table))
+    np.testing.assert_allclose(loaded.posterior(X, table), model.posterior_, atol=1e-6)
+    loaded.set_params(warm_start=True, calibrate=False).fit(X, table)
+    assert loaded.temperature_ == 1
+
+
+def test_without_held_out_labels_there_is_no_temperature():
+    X, _, table, _ = blobs(n_items=60)
+    for settings in ({"protocol": "paper"}, {"validation": 0}):
+        model = at.TraceRegularized(epochs=1, random_state=0, **settings).fit(X, table)
+        assert model.temperature_ == 1
 
 
 def test_many_annotators_are_learned_by_sparse_steps():

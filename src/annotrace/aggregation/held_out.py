@@ -17,17 +17,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from annotrace.aggregation.dirichlet import pool
 from annotrace.aggregation.evidence import Evidence
+from annotrace.aggregation.temperature import STARTING_STRENGTH, fit_temperature
 from annotrace.labels.table import LabelTable
 
 STEPS = 20
 CALIBRATE_EVERY = 5
-STARTING_STRENGTH = 5.0
-WIDEST = float(np.log(10))
 
 
 class HeldOutEM:
@@ -87,7 +85,7 @@ class HeldOutEM:
         for step in range(STEPS):
             labels = self.evidence.add_up(self._columns.log())
             if step % CALIBRATE_EVERY == 0:
-                self.temperature = self._calibrate(logits, labels)[0]
+                self.temperature = fit_temperature(self.evidence, logits, labels)[0]
             log_p = torch.log_softmax(logits / self.temperature, 1)
             self.posterior, log_evidence = self.evidence.normalise(labels.add_(log_p))
             counts = self._count(self.posterior)
@@ -98,7 +96,7 @@ class HeldOutEM:
     def judge(self, logits: Tensor) -> float:
         """Give the loss of a label by a classifier, at its best temperature, as matrices stand."""
         labels = self.evidence.add_up(self._columns.log())
-        loss = self._calibrate(logits.to(self.evidence.dtype), labels)[1]
+        loss = fit_temperature(self.evidence, logits.to(self.evidence.dtype), labels)[1]
         return loss / self.evidence.table.n_labels
 
     def matrices(self) -> Tensor:
@@ -112,18 +110,6 @@ class HeldOutEM:
     def _learn(self, counts: Tensor) -> None:
         others = (counts.sum(0) - counts).clamp_(min=0) + self._prior
         self._columns = (others / others.sum(2, keepdim=True)).view(-1, *self.shape[1:])
-
-    def _calibrate(self, logits: Tensor, labels: Tensor) -> tuple[float, float]:
-        """Find the temperature at which labels are likeliest, and their loss at it."""
-
-        def loss(log_temperature: float) -> float:
-            log_p = torch.log_softmax(logits / float(np.exp(log_temperature)), 1)
-            return -self.evidence.normalise(labels + log_p)[1]
-
-        found = minimize_scalar(
-            loss, bounds=(-WIDEST, WIDEST), method="bounded", options={"xatol": 0.05}
-        )
-        return float(np.exp(found.x)), float(found.fun)
 
 
 def _one_for_each_fold(table: LabelTable, fold: NDArray[np.int64], n_folds: int) -> LabelTable:

@@ -217,6 +217,7 @@ class CrossFittedEM(CrowdEstimator):
             restarts=self.restarts,
             epochs=epochs,
             validation=self.validation,
+            calibrate=False,
             random_state=settings.seed,
         )
         model.input_shape_ = self.input_shape_

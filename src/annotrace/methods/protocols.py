@@ -29,6 +29,8 @@ class Protocol:
         best.
     mend : bool
         Whether to train again where classes have traded names or are lost.
+    calibrate : bool
+        Whether logits are divided by the temperature at which held-out labels are likeliest.
     """
 
     training: dict[str, Any]
@@ -39,6 +41,7 @@ class Protocol:
     mixup: float | Literal["auto"]
     restarts: int
     mend: bool
+    calibrate: bool
 
 
 # docs/methods.md has what was tried, and what it gave.
@@ -52,6 +55,7 @@ PROTOCOLS = {
         mixup="auto",
         restarts=2,
         mend=True,
+        calibrate=True,
     ),
     "paper": Protocol(
         {"epochs": 200, "batch_size": 50, "lr": 1e-3},
@@ -62,5 +66,6 @@ PROTOCOLS = {
         mixup=0.0,
         restarts=1,
         mend=False,
+        calibrate=False,
     ),
 }

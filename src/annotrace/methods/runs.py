@@ -40,7 +40,7 @@ from annotrace.version import __version__
 
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
-_LEARNED = ("posterior_", "confusion_", "gold_", "fold_", "held_out_")
+_LEARNED = ("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_")
 _VOCABULARIES = ("items", "annotators", "classes")
 _NEEDED = {
     *("method", "params", "custom_backbone", "history", "sha256"),
@@ -203,7 +203,7 @@ def _tensors(model: CrowdEstimator) -> dict[str, Tensor]:
     table = model.table_
     for name in _LEARNED:
         if hasattr(model, name):
-            tensors[name] = torch.from_numpy(getattr(model, name))
+            tensors[name] = torch.from_numpy(np.asarray(getattr(model, name)))
     for name in _CODES:
         if getattr(table, name) is not None:
             tensors[f"labels.{name}"] = torch.from_numpy(getattr(table, name).copy())
@@ -303,7 +303,7 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
     model.versions_ = described.get("versions", {})
     for name in _LEARNED:
         if name in tensors:
-            setattr(model, name, tensors[name].numpy())
+            setattr(model, name, tensors[name].numpy()[()])  # a number, if it was one
     device = pick_device(model.device)
     blank = torch.zeros(2, *model.input_shape_)
     model.network_ = model._network_for(blank)

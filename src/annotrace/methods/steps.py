@@ -103,9 +103,8 @@ class Steps:
         `score` gives the sum of a loss over a batch, or several sums of which the lowest counts,
         and the number of terms in it.
         """
-        labelled = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
-        rest, held_out = split_positions(len(labelled), self.validation, settings.seed)
-        judged = torch.from_numpy(labelled[held_out]).to(data.device)
+        rest, held_out = self._parted(settings.seed)
+        judged = torch.from_numpy(held_out).to(data.device)
         judge = held_out_score(self.select, score, self._class_scores, self.table_, data.device)
 
         @torch.no_grad()
@@ -119,10 +118,16 @@ class Steps:
             learned,
             objective,
             data,
-            labelled[rest],
+            rest,
             settings,
             held_out_loss if len(judged) else None,
         )
+
+    def _parted(self, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Give the labelled items to learn from, and those that are held out."""
+        labelled = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
+        rest, held_out = split_positions(len(labelled), self.validation, seed)
+        return labelled[rest], labelled[held_out]
 
     def _run(
         self,

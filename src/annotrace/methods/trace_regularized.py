@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from annotrace.aggregation.evidence import Evidence
+from annotrace.aggregation.temperature import held_out_temperature
 from annotrace.diagnosis import is_permuted, pooled_confusion
 from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
@@ -130,6 +131,10 @@ class TraceRegularized(CrowdEstimator):
     mend : bool, optional
         Train again, up to three times, where classes have traded names or one is lost, beginning
         with all else that was learned. True by default, False by the paper's protocol.
+    calibrate : bool, optional
+        Divide logits by the temperature at which held-out labels are likeliest: a network that was
+        stopped early is too unsure, and the posterior would trust the labels too much. True by
+        default, False by the paper's protocol; without a held-out part the temperature is 1.
     **others
         See `CrowdEstimator`.
 
@@ -138,6 +143,8 @@ class TraceRegularized(CrowdEstimator):
     chosen_ : dict
         What was chosen: lam, pool, mixup, restart; restarts after the first trainings left mixup
         out or mended them.
+    temperature_ : float
+        What the logits of `network_` are divided by.
 
     Examples
     --------
@@ -160,11 +167,13 @@ class TraceRegularized(CrowdEstimator):
     mixup: float | Literal["auto"] | None = None
     restarts: int | None = None
     mend: bool | None = None
+    calibrate: bool | None = None
 
     method: ClassVar[str] = "trace"
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         choices = self._choices()
+        self.temperature_ = 1.0
         best = self._run_choice(data, settings, choices[0], self._begin_at)
         for choice in choices[1:]:
             best = min(best, self._run_choice(data, settings, choice), key=lambda run: run.rank)
@@ -174,6 +183,7 @@ class TraceRegularized(CrowdEstimator):
             best = self._mend(best, data, settings)
         self.chosen_ = best.choice._asdict()
         self._take(best)
+        self.temperature_ = self._calibrate(data, settings)
         return best.history
 
     def _choose_mixup(self, best: _Run, data: CrowdData, settings: Settings, restart: int) -> _Run:
@@ -227,6 +237,19 @@ class TraceRegularized(CrowdEstimator):
         counts += 1 / self.table_.n_classes
         confusion = counts / counts.sum(axis=2, keepdims=True)
         return LostClasses(self.table_, self.posterior_, confusion)
+
+    def _calibrate(self, data: CrowdData, settings: Settings) -> float:
+        """Find the temperature at which held-out labels are likeliest, if asked for, or give 1."""
+        if not self._or_protocol("calibrate") or self.validation == 0:
+            return 1.0
+        _, held_out = self._parted(settings.seed)
+        matrices = torch.from_numpy(self.confusion_)
+        return held_out_temperature(
+            self.table_, self.gold_, self._logits(data).cpu(), matrices, held_out
+        )
+
+    def _logits(self, data: CrowdData) -> Tensor:
+        return super()._logits(data) / self.temperature_
 
     def _take(self, run: _Run) -> None:
         self.network_ = run.network

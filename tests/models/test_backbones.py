@@ -47,6 +47,17 @@ def test_the_papers_widths():
     assert weights_of(cnn4(1, 10)) == 320 + 9_248 + 18_496 + 36_928 + 650
 
 
+def test_signals_do_not_fade_in_the_papers_network():
+    torch.manual_seed(0)
+    x = torch.randn(20, 1, 28, 28)
+    scales = []
+    for layer in cnn4(1, 10)[:10]:
+        x = layer(x)
+        if isinstance(layer, nn.Conv2d):
+            scales.append(x.std().item())
+    assert all(0.7 < scale < 5 for scale in scales)
+
+
 def test_residual_networks_have_their_usual_size():
     assert weights_of(resnet9(3, 10)) == pytest.approx(6.57e6, rel=0.01)
     # The usual count, 25.557 million with 1,000 classes and a 7 x 7 stem, less what differs.

@@ -52,7 +52,7 @@ RECIPES = {
             "batch_size": 100,
             "epochs": 30,
             "lr": 1e-3,
-            "schedule": "cosine",
+            "schedule": "warm-cosine",
             "precision": "bf16",
             "confusion_lr": 5.0,
         },

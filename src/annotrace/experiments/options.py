@@ -58,15 +58,18 @@ def _count(text: str) -> int:
     return number
 
 
+_AS_PYTHON_HAS_IT = {"True": True, "False": False, "None": None}
+
+
 def _assignment(text: str) -> tuple[str, Any]:
-    """Read NAME=VALUE, the value as JSON where it is any."""
+    """Read NAME=VALUE, the value as JSON where it is any, or one of Python's three constants."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise ValueError(f"expected NAME=VALUE, but got {text!r}")
     try:
         return name, json.loads(value)
     except json.JSONDecodeError:
-        return name, value
+        return name, _AS_PYTHON_HAS_IT.get(value, value)
 
 
 def _flag(default: Any, help: str, read: Callable[[str], Any], metavar: str, **more: Any) -> Any:

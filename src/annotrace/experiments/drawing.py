@@ -122,8 +122,11 @@ def draw_skills(
         axes = drawn.subplots()
         axes.plot([0, 1], [0, 1], color="#bbbbbb", linestyle="--")
         axes.scatter(true, estimated, color=look("trace").colour)
-        for name, x, y in zip(names, true, estimated, strict=True):
-            axes.annotate(name, (x, y), (5, -8), textcoords="offset points", fontsize=7)
+        # Names stand on either side in turn, so that those of like skill are not over each other.
+        for place, k in enumerate(np.argsort(true)):
+            side, offset = [("left", (6, -7)), ("right", (-6, 3))][place % 2]
+            point = (true[k], estimated[k])
+            axes.annotate(names[k], point, offset, textcoords="offset points", ha=side, fontsize=7)
         least = min(true.min(), estimated.min()) - 0.05
         axes.set(xlim=(least, 1), ylim=(least, 1), xlabel="true skill", ylabel="estimated skill")
     return written

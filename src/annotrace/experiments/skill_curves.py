@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AXIS = {"accuracy": "accuracy, %", "cm_error": "CM error x 100"}
+CLOSE_UP = 90.0
+"""Per cent: where every method is better, a picture shows the methods and not the annotators."""
 
 
 def draw(
@@ -49,6 +51,8 @@ def draw(
                 _panel(axes, own, shown, measure)
                 axes.set_title(density_name(density, own))
             row[0].set_ylabel(AXIS[measure])
+            if measure == "accuracy":
+                close_up(row[0], results)
         for axes in grid[-1]:
             axes.set_xlabel("mean skill p")
         handles, labels = grid[0, 0].get_legend_handles_labels()
@@ -77,6 +81,13 @@ def draw_by_crowd(results: Sequence[Result], methods: Sequence[str], path: Path)
     return written
 
 
+def close_up(axes: Axes, results: Sequence[Result]) -> None:
+    """Begin just below the worst method, where all are good."""
+    lowest = min(100 * r["accuracy"] for r in results)
+    if lowest > CLOSE_UP:
+        axes.set_ylim(lowest - 0.5, 100)
+
+
 def _panel(axes: Axes, results: Sequence[Result], methods: Sequence[str], measure: str) -> None:
     for name in methods:
         own = [r for r in results if r["method"] == name and r[measure] is not None]
@@ -91,11 +102,14 @@ def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> No
     """Draw the mean over draws against skill, and a dot a draw."""
     skills = sorted({r["skill"] for r in results})
     values = [[100 * r[measure] for r in results if r["skill"] == skill] for skill in skills]
+    means = [np.mean(each) for each in values]
     shown = look(name)
+    # Theirs is the one line that a close-up leaves out.
+    right = f" ({means[0]:.0f} to {means[-1]:.0f} %)" if name == "annotators" else ""
     axes.plot(
         skills,
-        [np.mean(each) for each in values],
-        label=shown.name,
+        means,
+        label=shown.name + right,
         color=shown.colour,
         marker=shown.marker,
         markersize=4,

@@ -23,7 +23,10 @@ import click
 import numpy as np
 
 from annotrace.cli.main import main
-from annotrace.experiments import cifar10_table, mnist_em, published, tables
+from annotrace.experiments import cardiac, cifar10_table, published, tables
+from annotrace.experiments.options import Options
+from annotrace.experiments.registry import find_experiment
+from annotrace.experiments.sweep import make_plan
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -115,6 +118,34 @@ def paper_table(
     """Draw a half of the paper's table 1, its numbers beside ours."""
     runs, theirs = read_runs(name), published.CIFAR10[density]
     return tables.beside_published(runs, methods, density, theirs, unit=10)
+
+
+def mnist_table() -> str:
+    """Draw accuracy and CM error of the trace on MNIST: a row a skill."""
+    runs = _only(read_runs("mnist"), method="trace")
+    groups = dict.fromkeys((run["crowd"], run["density"]) for run in runs)
+    rows = [
+        [f"{skill:g}", *(_mnist_cell(runs, skill, *group) for group in groups)]
+        for skill in sorted({run["skill"] for run in runs})
+    ]
+    names = [
+        f"{crowd}, {'one label' if labels == 1 else 'dense'}" for crowd, labels in groups
+    ]
+    return tables.markdown(["p", *names], rows)
+
+
+def _mnist_cell(runs: Sequence[Run], skill: float, crowd: str, density: int) -> str:
+    own = _only(runs, skill=skill, crowd=crowd, density=density)
+    accuracy = [100 * run["accuracy"] for run in own]
+    lowest = f" ({min(accuracy):.2f})" if len(own) > 1 else ""
+    return f"{np.mean(accuracy):.2f}{lowest}, {100 * mean(own, 'cm_error'):.2f}"
+
+
+def cardiac_table() -> str:
+    """Draw the table of figure 7, the paper's numbers beside ours."""
+    return tables.beside_published(
+        read_runs("cardiac"), cardiac.METHODS, cardiac.LABELS_PER_IMAGE, published.CARDIAC
+    )
 
 
 def digits_runs_table(density: int) -> str:
@@ -274,14 +305,24 @@ TABLES: dict[str, Callable[[], str]] = {
     "steps": steps_table,
     "cifar10-dense": lambda: paper_table(4),
     "cifar10-one": lambda: paper_table(1),
+    "mnist": mnist_table,
+    "cardiac": cardiac_table,
     "resnet50-dense": lambda: paper_table(4, "cifar10_resnet50", ("trace",)),
     "resnet50-one": lambda: paper_table(1, "cifar10_resnet50", ("trace",)),
 }
-PICTURES: dict[str, tuple[str, Callable[[list[Run], Path], list[Path]]]] = {
-    "figure-2.png": ("cifar10_table", cifar10_table.draw),
-    "figure-3.png": ("mnist_em", mnist_em.draw),
+PICTURES = {
+    "figure-2.png": ("cifar10-table", "cifar10_table"),
+    "figure-3.png": ("mnist-em", "mnist"),
+    "figure-4.png": ("mnist-dominance", "mnist"),
+    "figure-6.png": ("mnist-robust", "mnist"),
+    "figure-7a.png": ("cardiac", "cardiac"),
+    "figure-7b.png": ("cardiac", "cardiac"),
+    "figure-7c.png": ("cardiac", "cardiac"),
+    "figure-9.png": ("mnist-em", "mnist"),
+    "figure-10.png": ("mnist-robust", "mnist"),
+    "figure-11.png": ("mnist-ablation", "mnist"),
 }
-"""What each is drawn from, and by what."""
+"""The experiment that draws each, and the file of `results/` that has its runs."""
 
 
 def with_tables(page: str) -> str:
@@ -315,22 +356,33 @@ def _help(name: str, command: click.Command) -> str:
     return f"```text\n{command.get_help(context)}\n```"
 
 
-def digest(name: str) -> str:
-    """Give what tells whether a file of `results/` has changed."""
-    return hashlib.sha256((RESULTS / f"{name}.jsonl").read_bytes()).hexdigest()
+def runs_of(experiment: str, name: str) -> list[Run]:
+    """Give the runs of an experiment's plan that a file of `results/` has."""
+    there = {run["key"]: run for run in read_runs(name)}
+    plan = make_plan(find_experiment(experiment), Options())
+    return [there[run.key] for run in plan if run.key in there]
+
+
+def digest(runs: list[Run]) -> str:
+    """Give what tells whether runs have changed."""
+    return hashlib.sha256(json.dumps(runs).encode()).hexdigest()
 
 
 def draw_pictures() -> None:
-    """Draw the pictures whose results have changed."""
+    """Draw the pictures whose runs have changed."""
     sources = IMAGES / "sources.json"
     known = json.loads(sources.read_text(encoding="utf-8")) if sources.exists() else {}
-    for picture, (name, draw) in PICTURES.items():
-        if known.get(picture) == digest(name) and (IMAGES / picture).exists():
+    for experiment, name in dict.fromkeys(PICTURES.values()):
+        runs = runs_of(experiment, name)
+        own = [p for p, source in PICTURES.items() if source == (experiment, name)]
+        if all(known.get(p) == digest(runs) and (IMAGES / p).exists() for p in own):
             continue
         with tempfile.TemporaryDirectory() as folder:
-            draw(read_runs(name), Path(folder))
-            (IMAGES / picture).write_bytes((Path(folder) / picture).read_bytes())
-    drawn = {picture: digest(name) for picture, (name, _) in PICTURES.items()}
+            find_experiment(experiment).draw(runs, Path(folder))
+            for picture in own:
+                (IMAGES / picture).write_bytes((Path(folder) / picture).read_bytes())
+        known |= dict.fromkeys(own, digest(runs))
+    drawn = {picture: known[picture] for picture in PICTURES}
     sources.write_text(json.dumps(drawn, indent=2) + "\n", encoding="utf-8")
 
 

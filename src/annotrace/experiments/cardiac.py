@@ -50,7 +50,7 @@ RECIPES = {
         {
             "backbone": "cnn-wide",
             "batch_size": 100,
-            "epochs": 30,
+            "epochs": 20,
             "lr": 1e-3,
             "schedule": "warm-cosine",
             "precision": "bf16",

@@ -49,7 +49,7 @@ RECIPES = {
             "precision": "bf16",
             "confusion_lr": 3.0,
         },
-        by_density={GROUP: {"epochs": 15}, 1: {"epochs": 10}},
+        by_density={GROUP: {"epochs": 12}, 1: {"epochs": 10}},
         by_method={
             "trace": {**TRAINED_ONCE, "lam": 0.003},
             "gem": {"steps": 3},

@@ -132,7 +132,10 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
             "There is no method 'magic'; there are auto, crossfit,",
         ),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
-        ((*FIT, "--epochs", 0), "Expected `epochs` to be a whole number larger than 0, but got 0."),
+        (
+            (*FIT, "--epochs", 0),
+            "`epochs` to be a whole number larger than 0 or None, but got 0.",
+        ),
         ((*FIT, "--device", "toaster"), "but got 'toaster'."),
         ((*FIT, "--resume"), "There is no out/checkpoint.pt to go on from"),
         ((*FIT[:-4], "--images", "none"), "none: no such folder."),

@@ -7,7 +7,6 @@ from crowds import blobs, digits, dominant_flippers, on_a_line
 
 import annotrace as at
 from annotrace.diagnosis import confusion_error
-from annotrace.errors import InputError
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 
@@ -110,14 +109,6 @@ def test_labels_that_come_later_are_learned_without_starting_over():
     np.testing.assert_array_equal(model.fold_, folds)
     assert len(model.history_) < epochs
     assert np.mean(model.posterior_.argmax(1) == truth) > 0.9
-
-
-@pytest.mark.parametrize(("name", "value", "least"), [("folds", 1, 2), ("rounds", 0, 1)])
-def test_settings_that_learn_nothing_are_refused(name, value, least):
-    X, _, table, _ = blobs(n_items=30)
-    message = f"`{name}` to be at least {least}, but got {value}"
-    with pytest.raises(InputError, match=message):
-        quick(**{name: value}).fit(X, table)
 
 
 def test_more_folds_than_items_leave_some_empty():

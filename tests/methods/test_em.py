@@ -65,7 +65,7 @@ def test_epochs_are_shared_out_among_the_steps():
     X, _, table, _ = blobs(n_items=60)
     model = at.GeneralizedEM(steps=3, epochs=10, random_state=0).fit(X, table)
     assert [epoch.number for epoch in model.history_] == list(range(1, 11))
-    with pytest.raises(InputError, match=r"from 1 to the number of epochs \(10\), but got 11"):
+    with pytest.raises(InputError, match=r"at most the number of epochs \(10\), but got 11"):
         at.GeneralizedEM(steps=11, epochs=10).fit(X, table)
 
 

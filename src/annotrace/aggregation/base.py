@@ -19,6 +19,7 @@ from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
+from annotrace.parameters import Count, Number, Seed, check_parameters
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -88,10 +89,10 @@ class Aggregation(Diagnosed, ABC):
     def __init__(
         self,
         *,
-        max_iter: int = 300,
-        tol: float = 1e-5,
-        warm_iter: int = 10,
-        random_state: int | np.random.Generator | None = 0,
+        max_iter: Count = 300,
+        tol: Number = 1e-5,
+        warm_iter: Count = 10,
+        random_state: Seed = 0,
     ) -> None:
         self.max_iter = max_iter
         self.tol = tol
@@ -114,6 +115,7 @@ class Aggregation(Diagnosed, ABC):
         confusion_prior : array-like of shape (n_annotators, n_classes, n_classes), optional
             Counts [annotator, true, reported] from each annotator's past.
         """
+        check_parameters(self)
         evidence = Evidence(table, gold, confusion_prior)
         if not evidence.compares:
             return self._give_back(evidence)

@@ -15,13 +15,12 @@ algorithm, Applied Statistics 28, 1979.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from annotrace.aggregation.base import Aggregation, counts_with_past, log_past, smoothed_matrices
 from annotrace.aggregation.evidence import Evidence
-from annotrace.errors import InputError
+from annotrace.parameters import Count, Number, Positive, Seed
 
 # A class that no item has keeps a logarithm.
 RARE = 1e-12
@@ -88,19 +87,17 @@ class DawidSkene(Aggregation):
         self,
         *,
         one_coin: bool = False,
-        smoothing: float = 0.01,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        warm_iter: int = 10,
-        random_state: int | np.random.Generator | None = 0,
+        smoothing: Positive = 0.01,
+        max_iter: Count = 100,
+        tol: Number = 1e-5,
+        warm_iter: Count = 10,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(max_iter=max_iter, tol=tol, warm_iter=warm_iter, random_state=random_state)
         self.one_coin = one_coin
         self.smoothing = smoothing
 
     def _start(self, evidence: Evidence) -> Tensor:
-        if self.smoothing <= 0:
-            raise InputError(f"Expected `smoothing` above 0, but got {self.smoothing}.")
         return evidence.votes()
 
     def _learn(self, evidence: Evidence, state: Tensor) -> None:

@@ -27,6 +27,7 @@ from torch.nn.functional import logsigmoid
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.dawid_skene import one_coin_matrices
 from annotrace.aggregation.evidence import Evidence
+from annotrace.parameters import Count, Number, Seed
 
 # Mean of the normal priors on ability and on log ease.
 TYPICAL = 1.0
@@ -95,11 +96,11 @@ class GLAD(Aggregation):
     def __init__(
         self,
         *,
-        sweeps: int = 3,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        warm_iter: int = 10,
-        random_state: int | np.random.Generator | None = 0,
+        sweeps: Count = 3,
+        max_iter: Count = 100,
+        tol: Number = 1e-5,
+        warm_iter: Count = 10,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(max_iter=max_iter, tol=tol, warm_iter=warm_iter, random_state=random_state)
         self.sweeps = sweeps

@@ -27,6 +27,7 @@ from torch import Tensor
 from annotrace.aggregation.base import Aggregation, counts_with_past, log_past
 from annotrace.aggregation.dirichlet import divergence, expected_log
 from annotrace.aggregation.evidence import Evidence
+from annotrace.parameters import Count, Number, Positive, Seed
 
 # Where the iterations begin: how probable it is that a report of the truth was known.
 FIRST_KNOWN = 0.9
@@ -58,12 +59,12 @@ class MACE(Aggregation):
     def __init__(
         self,
         *,
-        knowing: float = 0.5,
-        guessing: float = 10.0,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        warm_iter: int = 10,
-        random_state: int | np.random.Generator | None = 0,
+        knowing: Positive = 0.5,
+        guessing: Positive = 10.0,
+        max_iter: Count = 100,
+        tol: Number = 1e-5,
+        warm_iter: Count = 10,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(max_iter=max_iter, tol=tol, warm_iter=warm_iter, random_state=random_state)
         self.knowing = knowing

@@ -6,12 +6,12 @@ of votes stands for a probability; the matrices are each annotator's answers aga
 
 from __future__ import annotations
 
-import numpy as np
 from torch import Tensor
 
 from annotrace.aggregation.base import Aggregation, counts_with_past, smoothed_matrices
 from annotrace.aggregation.dawid_skene import RARE, estimate_prior
 from annotrace.aggregation.evidence import Evidence
+from annotrace.parameters import Positive, Seed
 
 
 class MajorityVote(Aggregation):
@@ -33,9 +33,7 @@ class MajorityVote(Aggregation):
     array([False,  True])
     """
 
-    def __init__(
-        self, *, smoothing: float = 0.01, random_state: int | np.random.Generator | None = 0
-    ) -> None:
+    def __init__(self, *, smoothing: Positive = 0.01, random_state: Seed = 0) -> None:
         super().__init__(max_iter=1, warm_iter=1, random_state=random_state)
         self.smoothing = smoothing
 

@@ -7,11 +7,11 @@ the same idea carried to its end.
 
 from __future__ import annotations
 
-import numpy as np
 from torch import Tensor
 
 from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.weighted_vote import IterativeWeightedVote
+from annotrace.parameters import Positive, Seed
 
 
 class Wawa(IterativeWeightedVote):
@@ -25,9 +25,7 @@ class Wawa(IterativeWeightedVote):
         Breaks ties in `predict`.
     """
 
-    def __init__(
-        self, *, smoothing: float = 0.01, random_state: int | np.random.Generator | None = 0
-    ) -> None:
+    def __init__(self, *, smoothing: Positive = 0.01, random_state: Seed = 0) -> None:
         super().__init__(smoothing=smoothing, max_iter=1, warm_iter=1, random_state=random_state)
 
     def _learn(self, evidence: Evidence, state: Tensor) -> None:

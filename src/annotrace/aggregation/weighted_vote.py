@@ -14,7 +14,6 @@ arXiv:1411.4086, 2014. Wawa is the method of Appen's (then CrowdFlower's) platfo
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +25,7 @@ from annotrace.aggregation.dawid_skene import (
     one_coin_skill,
 )
 from annotrace.aggregation.evidence import Evidence
+from annotrace.parameters import Count, Number, Positive, Seed
 
 
 def leading_classes(votes: Tensor) -> Tensor:
@@ -58,11 +58,11 @@ class IterativeWeightedVote(Aggregation):
     def __init__(
         self,
         *,
-        smoothing: float = 0.01,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        warm_iter: int = 10,
-        random_state: int | np.random.Generator | None = 0,
+        smoothing: Positive = 0.01,
+        max_iter: Count = 100,
+        tol: Number = 1e-5,
+        warm_iter: Count = 10,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(max_iter=max_iter, tol=tol, warm_iter=warm_iter, random_state=random_state)
         self.smoothing = smoothing

@@ -213,10 +213,11 @@ def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:
 
 
 def _tell(model: CrowdEstimator, out: Path, given: str, where: str) -> None:
+    from annotrace.training import seed_of
+
     print_annotators(model.annotators_)
-    print_accuracy(
-        model.table_, {model.method: model.posterior_.argmax(axis=1)}, model.random_state
-    )
+    chosen = {model.method: model.posterior_.argmax(axis=1)}
+    print_accuracy(model.table_, chosen, seed_of(model.random_state))
     print_diagnosis(model)
     click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}")
     click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")

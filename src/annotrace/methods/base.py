@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,14 @@ from annotrace.methods.inputs import Gold, Items, known_classes, match, rows_to_
 from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
+from annotrace.parameters import (
+    Count,
+    NotNegative,
+    OldSeed,
+    Positive,
+    ProperShare,
+    check_parameters,
+)
 from annotrace.training import (
     Callback,
     CrowdData,
@@ -37,6 +45,8 @@ from annotrace.training import (
     seed_of,
     seeded,
 )
+from annotrace.training.devices import Precision
+from annotrace.training.settings import Schedule
 
 
 class _Learned:
@@ -112,19 +122,19 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     """
 
     backbone: Backbone = "auto"
-    protocol: str = "default"
-    epochs: int | None = None
-    batch_size: int | None = None
-    lr: float | None = None
-    weight_decay: float | None = None
-    schedule: str | None = None
-    patience: int | None = None
-    validation: float = 0.1
-    select: str = "likelihood"
-    precision: str = "float32"
+    protocol: Literal["default", "paper"] = "default"
+    epochs: Count | None = None
+    batch_size: Count | None = None
+    lr: Positive | None = None
+    weight_decay: NotNegative | None = None
+    schedule: Schedule | None = None
+    patience: Count | None = None
+    validation: ProperShare = 0.1
+    select: Literal["likelihood", "labels", "truth"] = "likelihood"
+    precision: Precision = "float32"
     fast: bool = True
     device: str = "auto"
-    random_state: Any = None
+    random_state: OldSeed = None
     verbose: bool = False
     callbacks: Sequence[Callback] = ()
     checkpoint: str | Path | None = None
@@ -147,6 +157,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         gold : mapping from item to class, or array-like of shape (n_items,), optional
             Classes that are known for certain, by name; in an array None, NaN or -1 is unknown.
         """
+        check_parameters(self)
         before = learned_before(self) if self.warm_start else None
         source, table = match(self, X, y, items)
         stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))

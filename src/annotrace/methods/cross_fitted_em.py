@@ -36,7 +36,6 @@ from torch import Tensor, nn
 from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.diagnosis.confidence import settled
 from annotrace.diagnosis.metrics import with_pool
-from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
 from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
@@ -44,6 +43,7 @@ from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import MIXUPS, TraceRegularized
 from annotrace.models import Ensemble, FixedConfusion, build_backbone
+from annotrace.parameters import AtLeastTwo, Count, NotNegative
 from annotrace.training import (
     Batch,
     CrowdData,
@@ -119,11 +119,11 @@ class CrossFittedEM(CrowdEstimator):
     True
     """
 
-    folds: int = 5
-    rounds: int = 5
-    mixup: float | Literal["auto"] = "auto"
+    folds: AtLeastTwo = 5
+    rounds: Count = 5
+    mixup: NotNegative | Literal["auto"] = "auto"
     start: Literal["trace", "votes"] = "trace"
-    restarts: int = 4
+    restarts: Count = 4
 
     method: ClassVar[str] = "crossfit"
 
@@ -321,7 +321,7 @@ class CrossFittedEM(CrowdEstimator):
         parts = []
         self.network_.eval()
         for item in torch.arange(len(fold), device=data.device).split(PREDICT_BATCH):
-            with autocast(data.device, self.precision):  # type: ignore[arg-type]
+            with autocast(data.device, self.precision):
                 each = self._networks.each(self._networks.stage(data.inputs(item)))
             parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
         return torch.cat(parts).double().cpu()
@@ -357,11 +357,6 @@ class CrossFittedEM(CrowdEstimator):
         return fresh
 
     def _network_for(self, sample: Tensor) -> Ensemble:
-        for name, least in (("folds", 2), ("rounds", 1)):
-            if getattr(self, name) < least:
-                raise InputError(
-                    f"Expected `{name}` to be at least {least}, but got {getattr(self, name)}."
-                )
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
         )

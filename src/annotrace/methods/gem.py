@@ -29,6 +29,7 @@ from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.targets import cross_entropy
 from annotrace.models import FixedConfusion
+from annotrace.parameters import Count, NotNegative
 from annotrace.training import Batch, CrowdData, Epoch, Settings, join_histories
 
 
@@ -48,16 +49,16 @@ class GeneralizedEM(CrowdEstimator):
         See `CrowdEstimator`.
     """
 
-    steps: int = 4
-    smoothing: float = 1.0
+    steps: Count = 4
+    smoothing: NotNegative = 1.0
     warm: bool = True
 
     method: ClassVar[str] = "gem"
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        if not 1 <= self.steps <= settings.epochs:
+        if self.steps > settings.epochs:
             raise InputError(
-                f"Expected `steps` to be from 1 to the number of epochs ({settings.epochs}), "
+                f"Expected `steps` to be at most the number of epochs ({settings.epochs}), "
                 f"but got {self.steps}."
             )
         evidence = Evidence(self.table_, self.gold_)

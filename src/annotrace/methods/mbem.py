@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.methods.gem import GeneralizedEM
+from annotrace.parameters import Count, NotNegative
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -33,8 +34,8 @@ class ModelBootstrappedEM(GeneralizedEM):
         See `CrowdEstimator`.
     """
 
-    steps: int = 2
-    smoothing: float = 0.1
+    steps: Count = 2
+    smoothing: NotNegative = 0.1
 
     method: ClassVar[str] = "mbem"
 

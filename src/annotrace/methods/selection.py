@@ -40,10 +40,6 @@ def held_out_score(
         return likelihood
     if select == "labels":
         return lambda batch: _differences(class_scores(batch)[batch.row], batch.label)
-    if select != "truth":
-        raise InputError(
-            f"Expected `select` to be 'likelihood', 'labels' or 'truth', but got {select!r}."
-        )
     if table.truth is None or (table.truth < 0).any():
         raise InputError("`select='truth'` needs a table with the truth of every item.")
     truth = torch.from_numpy(table.truth.copy()).to(device)

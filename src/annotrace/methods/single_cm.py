@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.targets import majority_targets
 from annotrace.models import Confusion, label_log_likelihood, posterior, trace_regularized_nll
+from annotrace.parameters import NotNegative, Positive
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 
@@ -40,8 +41,8 @@ class SingleConfusion(CrowdEstimator):
         [true, voted]; annotators are not modelled, and there is no `confusion_`.
     """
 
-    lam: float = 0.01
-    confusion_lr: float | None = None
+    lam: NotNegative = 0.01
+    confusion_lr: Positive | None = None
     diagonal: float | None = None
 
     method: ClassVar[str] = "single-cm"

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.methods.targets import TargetEstimator, majority_targets
+from annotrace.parameters import Share
 from annotrace.training import Settings
 
 
@@ -32,7 +33,7 @@ class SoftBootstrap(TargetEstimator):
         See `CrowdEstimator`.
     """
 
-    beta: float = 0.95
+    beta: Share = 0.95
 
     method: ClassVar[str] = "soft-bootstrap"
 

@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
 from annotrace.methods.protocols import PROTOCOLS, Protocol
@@ -57,11 +56,6 @@ class Steps:
         raise NotImplementedError
 
     def _protocol(self) -> Protocol:
-        if self.protocol not in PROTOCOLS:
-            raise InputError(
-                f"Expected `protocol` to be one of {', '.join(map(repr, PROTOCOLS))}, "
-                f"but got {self.protocol!r}."
-            )
         return PROTOCOLS[self.protocol]
 
     def _or_protocol(self, name: str) -> Any:

@@ -32,12 +32,12 @@ from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.temperature import held_out_temperature
 from annotrace.diagnosis import is_permuted, pooled_confusion
 from annotrace.diagnosis.metrics import with_pool
-from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
 from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.models import Confusion, label_log_likelihood, trace_regularized_nll
 from annotrace.models.confusion import Parametrization
+from annotrace.parameters import Count, NotNegative, Positive
 from annotrace.training import (
     Batch,
     CrowdData,
@@ -158,14 +158,14 @@ class TraceRegularized(CrowdEstimator):
     True
     """
 
-    lam: float | Literal["auto"] = 0.01
-    confusion_lr: float | None = None
+    lam: NotNegative | Literal["auto"] = 0.01
+    confusion_lr: Positive | None = None
     parametrization: Parametrization = "softplus"
     diagonal: float | None = None
     pool: bool | Literal["auto"] | None = None
     joint: bool | None = None
-    mixup: float | Literal["auto"] | None = None
-    restarts: int | None = None
+    mixup: NotNegative | Literal["auto"] | None = None
+    restarts: Count | None = None
     mend: bool | None = None
     calibrate: bool | None = None
 
@@ -260,8 +260,6 @@ class TraceRegularized(CrowdEstimator):
     def _choices(self) -> list[_Choice]:
         """Give what to try, as many as there are restarts, and each combination at least once."""
         pool, restarts = self._or_protocol("pool"), self._or_protocol("restarts")
-        if restarts < 1:
-            raise InputError(f"Expected `restarts` to be at least 1, but got {restarts}.")
         pools = (False, True) if pool == "auto" else (bool(pool),)
         strengths = AUTO_LAM if self.lam == "auto" else (float(self.lam),)
         combinations = list(itertools.product(strengths, pools))

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from annotrace import aggregation
 from annotrace.methods.targets import TargetEstimator
+from annotrace.parameters import NotNegative
 from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits
 
 
@@ -44,7 +45,7 @@ class TwoStage(TargetEstimator):
 
     aggregate: str = "pooled"
     hard: bool = False
-    mixup: float = 0.0
+    mixup: NotNegative = 0.0
 
     method: ClassVar[str] = "two-stage"
 

@@ -12,7 +12,6 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from annotrace.errors import InputError
 from annotrace.methods.targets import TargetEstimator, majority_targets
 from annotrace.training import Settings
 
@@ -37,8 +36,4 @@ class Vanilla(TargetEstimator):
     def _targets(self, settings: Settings) -> Tensor:
         if self.targets == "majority":
             return majority_targets(self.table_, settings.seed)
-        if self.targets == "every":
-            return torch.from_numpy(self.table_.votes())
-        raise InputError(
-            f"Expected `targets` to be 'majority' or 'every', but got {self.targets!r}."
-        )
+        return torch.from_numpy(self.table_.votes())

@@ -25,6 +25,7 @@ from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
+from annotrace.parameters import Count
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 HEADS_AT_ONCE = 256
@@ -83,7 +84,7 @@ class WeightedDoctorNet(CrowdEstimator):
         The weight of each annotator in the average; they sum to one.
     """
 
-    width: int = 64
+    width: Count = 64
 
     method: ClassVar[str] = "wdn"
 

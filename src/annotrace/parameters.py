@@ -1,0 +1,107 @@
+"""What parameters may be: their annotations say it, and `fit` of every method goes by them."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from annotrace.errors import InputError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a number must be beside its type, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+Count: TypeAlias = Annotated[int, Rule("a whole number larger than 0", lambda n: n > 0)]
+AtLeastTwo: TypeAlias = Annotated[int, Rule("a whole number of at least 2", lambda n: n >= 2)]
+Number: TypeAlias = Annotated[float, Rule("a number", math.isfinite)]
+Positive: TypeAlias = Annotated[
+    float, Rule("a number larger than 0", lambda x: x > 0 and math.isfinite(x))
+]
+NotNegative: TypeAlias = Annotated[
+    float, Rule("a number of at least 0", lambda x: x >= 0 and math.isfinite(x))
+]
+Share: TypeAlias = Annotated[float, Rule("a number from 0 to 1", lambda x: 0 <= x <= 1)]
+ProperShare: TypeAlias = Annotated[
+    float, Rule("a number of at least 0 and below 1", lambda x: 0 <= x < 1)
+]
+
+_Natural: TypeAlias = Annotated[int, Rule("a whole number of at least 0", lambda n: n >= 0)]
+Seed: TypeAlias = _Natural | np.random.Generator | None
+OldSeed: TypeAlias = _Natural | np.random.Generator | np.random.RandomState | None
+"""With what scikit-learn's users may still have."""
+
+_WORDS = {
+    type(None): ["None"],
+    bool: ["True", "False"],
+    int: ["a whole number"],
+    float: ["a number"],
+    str: ["text"],
+}
+_NUMBERS: dict[Any, type] = {int: Integral, float: Real}
+
+
+def check_parameters(owner: Any) -> None:
+    """Raise an `InputError` for the first parameter that is not what its annotation says.
+
+    The parameters are the fields of a dataclass, or what `__init__` takes and keeps by its name.
+    """
+    for name, wanted in _annotations(owner.__class__).items():
+        value = getattr(owner, name)
+        if not _fits(value, wanted):
+            raise InputError(f"Expected `{name}` to be {_words(wanted)}, but got {value!r}.")
+
+
+@cache
+def _annotations(owner: type) -> dict[str, Any]:
+    if is_dataclass(owner):
+        hints = get_type_hints(owner, include_extras=True)
+        return {field.name: hints[field.name] for field in fields(owner)}
+    hints = get_type_hints(owner.__init__, include_extras=True)  # type: ignore[misc]
+    return {name: wanted for name, wanted in hints.items() if name != "return"}
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if wanted is Any:
+        return True
+    origin, parts = get_origin(wanted), get_args(wanted)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if origin is Annotated:
+        return _fits(value, parts[0]) and all(rule.holds(value) for rule in parts[1:])
+    is_bool = isinstance(value, bool | np.bool_)
+    if wanted is bool:
+        return is_bool
+    if wanted in _NUMBERS:
+        return isinstance(value, _NUMBERS[wanted]) and not is_bool
+    return isinstance(value, origin or wanted)
+
+
+def _words(wanted: Any) -> str:
+    """Say what a value may be: "a number larger than 0, 'auto' or None"."""
+    options = _options(wanted)
+    return options[0] if len(options) == 1 else f"{', '.join(options[:-1])} or {options[-1]}"
+
+
+def _options(wanted: Any) -> list[str]:
+    origin, parts = get_origin(wanted), get_args(wanted)
+    if origin in (Union, types.UnionType):
+        return [option for part in parts for option in _options(part)]
+    if origin is Literal:
+        return [repr(part) for part in parts]
+    if origin is Annotated:
+        return [rule.words for rule in parts[1:]]
+    return _WORDS.get(wanted) or [f"a {(origin or wanted).__name__.lower()}"]

@@ -14,12 +14,18 @@ def test_help_answers_at_once():
     def seconds():
         start = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "annotrace.cli.main", "--help"], check=True, capture_output=True
+            [sys.executable, "-m", "annotrace", "--help"], check=True, capture_output=True
         )
         return time.perf_counter() - start
 
     # Half a second is asked for; twice that leaves room for a machine with other work to do.
     assert min(seconds() for _ in range(3)) < 1
+
+
+def test_it_is_a_module_too():
+    words = [sys.executable, "-m", "annotrace", "fit"]
+    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    assert said.startswith("Usage: annotrace fit")
 
 
 def test_the_version(annotrace):

@@ -105,6 +105,12 @@ def test_what_no_method_knows_is_refused(tmp_path):
         sweep(digits, Options(densities=(3,)), out=tmp_path)
 
 
+def test_a_setting_that_no_run_could_use_is_refused_before_the_first(tmp_path):
+    with pytest.raises(InputError, match=r"^Expected `epochs` to be .* but got 'five'"):
+        sweep(find_experiment("digits"), Options(set=(("epochs", "five"),)), out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 # A signal to the process itself, so that it always comes in the second run.
 INTERRUPTED = """
 import os, signal, sys

@@ -88,6 +88,3 @@ COMMANDS = (
 )
 for command in COMMANDS:
     main.add_command(command)
-
-if __name__ == "__main__":
-    main()

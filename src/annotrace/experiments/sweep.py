@@ -12,7 +12,8 @@ from annotrace.errors import AnnotraceError, InputError
 from annotrace.experiments.options import Options
 from annotrace.experiments.progress import show_sweep
 from annotrace.experiments.results import FILE, add_result, open_results, read_results
-from annotrace.experiments.runs import Experiment, Result, Run
+from annotrace.experiments.runs import Experiment, Result, Run, find_method
+from annotrace.parameters import check_parameters
 from annotrace.training import pick_device
 
 
@@ -72,6 +73,8 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
     unused = [name for name, _ in options.set if name not in used]
     if unused:
         raise InputError(f"--set {unused[0]}: no method of {experiment.name} has such a setting.")
+    for method, run in {run.method: run for run in plan if run.settings}.items():
+        check_parameters(find_method(method)[0](**run.settings))
     return plan
 
 

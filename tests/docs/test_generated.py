@@ -5,6 +5,7 @@ import re
 
 import generated
 import pytest
+import result_tables
 
 import annotrace as at
 
@@ -29,7 +30,7 @@ def test_every_table_has_its_place():
         for path in generated.PAGES
         for name in re.findall(r"<!-- table: ([\w-]+) -->", path.read_text(encoding="utf-8"))
     }
-    assert placed == set(generated.TABLES)
+    assert placed == set(result_tables.TABLES)
 
 
 def test_the_pictures_were_drawn_from_the_results():
@@ -44,13 +45,13 @@ def test_the_pictures_were_drawn_from_the_results():
 
 def test_a_cell_is_the_mean_of_the_runs_with_the_best_in_bold():
     accuracy = {"auto": [], "trace": []}
-    with (generated.RESULTS / "small_data.jsonl").open(encoding="utf-8") as file:
+    with (result_tables.RESULTS / "small_data.jsonl").open(encoding="utf-8") as file:
         for run in map(json.loads, file):
             if run["experiment"] == "labelme" and run["method"] in accuracy:
                 accuracy[run["method"]].append(run["accuracy"])
     means = {name: sum(own) / len(own) for name, own in accuracy.items()}
     auto, trace = (f"{means[name]:.3f}".removeprefix("0") for name in ("auto", "trace"))
-    table = generated.TABLES["classifier"]()
+    table = result_tables.TABLES["classifier"]()
     assert f"| `auto` | **{auto}** |" in table
     assert f"| `trace` | {trace} |" in table
 

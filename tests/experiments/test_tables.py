@@ -28,3 +28,11 @@ def test_table_1_has_the_papers_numbers_beside_ours_in_both_units():
     assert "| 77.65 ± 0.31 | 89.00 ± 1.00 | 1.22 ± 0.01 | 12.2 |" in single
     assert "| MBEM | 73.33 ± 0.46 |  | 2.53 ± 0.24 | 25.3 |  |  |" in page
     assert "cannot have been made so" in page
+
+
+def test_a_page_says_what_its_runs_were_made_by():
+    plan = make_plan(cifar10_table.EXPERIMENT, Options(methods=("trace",)))
+    results = [made_up(run) for run in plan]
+    for result, version in zip(results, ["0.2.0", *["0.1.0"] * 5], strict=True):
+        result["versions"] = {"annotrace": version, "torch": "2.6.0"}
+    assert "annotrace 0.1.0 and 0.2.0, torch 2.6.0." in cifar10_table.table(results)

@@ -180,13 +180,16 @@ def _how(results: Sequence[Result]) -> str:
         return ", ".join(sorted({str(r[name]) for r in results if r.get(name)}))
 
     chosen = " or ".join(SELECTION[how] for how in sorted({r["selection"] for r in trained}))
-    torch_versions = ", ".join(sorted({r["versions"]["torch"] for r in results}))
+    versions = {
+        package: " and ".join(sorted({r["versions"][package] for r in results}))
+        for package in ("annotrace", "torch")
+    }
     parts = [
         f"Protocol *{told('protocol')}*",
         chosen,
         f"{len(results)} runs",
         f"{sum(r.get('seconds', 0.0) for r in results) / 60:.1f} minutes of training",
         f"on {told('device')}" if told("device") else "",
-        f"torch {torch_versions}",
+        *(f"{package} {version}" for package, version in versions.items()),
     ]
     return ", ".join(part for part in parts if part) + "."

@@ -1,10 +1,15 @@
 import json
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from annotrace.diagnosis import diagnose
 from annotrace.diagnosis.counting import label_scores, normalised, report_matrix
+from annotrace.diagnosis.identifiability import Estimate
+from annotrace.diagnosis.prediction import PairInformation
+from annotrace.diagnosis.reasons import _alike
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labels
@@ -106,12 +111,21 @@ def test_annotators_who_see_different_classes_are_not_compared():
     assert "whether they would mix them up is not known" in " ".join(found.reasons)
 
 
-def test_matrices_that_claim_too_much_are_told_from_labels_that_say_nothing(learned):
-    table, posterior = learned(hammer_spammers(6, 3, 0.4, 0))
-    found = diagnose(table, posterior, hammer_spammers(6, 3, 0.8, 0))
-    told = [reason for reason in found.reasons if "less well than it seems" in reason]
-    assert told
-    assert not any("predicts no other label better" in reason for reason in found.reasons)
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (Estimate(0.07, 0.05, 0.09), "less well than it seems: keeping them apart helps .* 70%"),
+        (Estimate(0.07, 0.001, 0.139), "Labels do not tell cat from dog"),
+        (Estimate(0.07, 0.03, 0.11), None),
+        (Estimate(0.09, 0.085, 0.095), None),
+    ],
+)
+def test_two_classes_are_doubted_where_labels_fall_short_by_more_than_chance(gain, said):
+    pair = PairInformation((0, 1), gain, claimed=0.1)
+    found = SimpleNamespace(pairs=[pair], table=SimpleNamespace(classes=["cat", "dog"]))
+    reasons = [reason.said for reason in _alike(found)]
+    assert len(reasons) == (said is not None)
+    assert said is None or re.search(said, reasons[0])
 
 
 def test_a_class_that_nobody_reports_is_told(learned):

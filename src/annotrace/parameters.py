@@ -58,9 +58,13 @@ def check_parameters(owner: Any) -> None:
     The parameters are the fields of a dataclass, or what `__init__` takes and keeps by its name.
     """
     for name, wanted in _annotations(owner.__class__).items():
-        value = getattr(owner, name)
-        if not _fits(value, wanted):
-            raise InputError(f"Expected `{name}` to be {_words(wanted)}, but got {value!r}.")
+        check_value(name, getattr(owner, name), wanted)
+
+
+def check_value(name: str, value: Any, wanted: Any) -> None:
+    """Raise an `InputError` if a value is not what an annotation says."""
+    if not _fits(value, wanted):
+        raise InputError(f"Expected `{name}` to be {_words(wanted)}, but got {value!r}.")
 
 
 @cache

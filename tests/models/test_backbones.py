@@ -97,3 +97,12 @@ def test_wrong_names_and_data_are_refused():
         build_backbone("vgg", torch.randn(5, 6), 3)
     with pytest.raises(InputError, match="'resnet9' takes images, but the data are rows of 6"):
         build_backbone("resnet9", torch.randn(5, 6), 3)
+
+
+@pytest.mark.parametrize(("name", "least"), [("cnn", 4), ("resnet9", 8), ("resnet50", 1)])
+def test_images_may_be_as_small_as_is_said(name, least):
+    images = torch.rand(2, least, least)
+    assert build_backbone(name, images, 3).eval()(images).shape == (2, 3)
+    if least > 1:
+        with pytest.raises(InputError, match=f"needs images of {least} x {least} pixels"):
+            build_backbone(name, images[:, 1:], 3)

@@ -1,7 +1,11 @@
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
+from annotrace.errors import InputError
 from annotrace.models import (
     Confusion,
     crowd_nll,
@@ -327,3 +331,24 @@ def test_the_likelihood_of_a_label_is_a_sum_over_the_true_classes():
         for k, r, j in zip(row, annotator, label, strict=True)
     ]
     torch.testing.assert_close(by_label, torch.stack(expected))
+
+
+LABELS = (torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.tensor([2, 1, 0]))
+
+
+@pytest.mark.parametrize("loss", [crowd_nll, partial(trace_regularized_nll, lam=0.01)])
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"label": torch.tensor([2, 1, -1])}, "label to be numbers from 0 on, but got -1. Leave"),
+        ({"annotator": torch.tensor([0, -2, 1])}, "annotator to be numbers from 0 on, but got -2"),
+        ({"row": torch.tensor([0, 1])}, "the shapes (2,), (3,) and (3,)"),
+        ({"logits": torch.zeros(2, 1)}, "logits of shape (n_rows, 3), but got (2, 1)"),
+        ({"logits": torch.zeros(3)}, "logits of shape (n_rows, 3), but got (3,)"),
+    ],
+)
+def test_what_torch_would_take_for_something_else_is_refused(loss, changed, said):
+    given = dict(zip(("row", "annotator", "label"), LABELS, strict=True))
+    given |= {"logits": torch.zeros(2, 3), "layer": Confusion(2, 3), **changed}
+    with pytest.raises(InputError, match=re.escape(said)):
+        loss(**given)

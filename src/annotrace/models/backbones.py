@@ -25,6 +25,8 @@ _IMAGE_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "resnet50": resnet50,
 }
 BACKBONES = ("linear", "mlp", *_IMAGE_NETWORKS)
+_LEAST_SIDE = {"cnn": 4, "cnn-wide": 4, "resnet9": 8, "resnet50": 1}
+"""What is left after so many halvings is a pixel."""
 
 
 def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Module:
@@ -54,7 +56,9 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
     name = ("cnn" if is_images else "mlp") if backbone == "auto" else backbone
     if name in _IMAGE_NETWORKS:
         stage = _image_stage(sample, name)
-        standardize = fit_standardize(stage(sample))
+        images = stage(sample)
+        _check_size(images, name)
+        standardize = fit_standardize(images)
         network = _IMAGE_NETWORKS[name](stage.channels, n_classes)
         # The layout that convolutions are fastest in, on a CPU too.
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -86,6 +90,16 @@ def _image_stage(sample: Tensor, name: str) -> ImageInput:
             "features. Use 'mlp', or give images of shape (n, height, width[, channels])."
         )
     return ImageInput(tuple(sample.shape[1:]))
+
+
+def _check_size(images: Tensor, name: str) -> None:
+    height, width = images.shape[-2:]
+    least = _LEAST_SIDE[name]
+    if min(height, width) < least:
+        raise InputError(
+            f"The backbone {name!r} needs images of {least} x {least} pixels or more, but these "
+            f"have {height} x {width}. Use 'mlp'."
+        )
 
 
 @torch.no_grad()

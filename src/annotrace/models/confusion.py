@@ -22,6 +22,7 @@ from annotrace.models.safe_math import (
     log_softplus,
     log_softplus_and_slope,
 )
+from annotrace.parameters import AtLeastTwo, Count, check_value
 
 Parametrization: TypeAlias = Literal["softplus", "softmax"]
 
@@ -76,11 +77,9 @@ class Confusion(nn.Module):
         frequency: Tensor | None = None,
     ) -> None:
         super().__init__()
-        if parametrization not in ("softplus", "softmax"):
-            raise InputError(
-                "Expected `parametrization` to be 'softplus' or 'softmax', "
-                f"but got {parametrization!r}."
-            )
+        check_value("n_annotators", n_annotators, Count)
+        check_value("n_classes", n_classes, AtLeastTwo)
+        check_value("parametrization", parametrization, Parametrization)
         self.parametrization = parametrization
         self.lr_scale = lr_scale
         self.sparse = sparse

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from annotrace.errors import InputError
 from annotrace.models.confusion import Confusion
 from annotrace.models.safe_math import (
     at_least_float32,
@@ -39,10 +40,13 @@ def label_log_likelihood(
     layer : Confusion
         Or anything with its `log_columns`.
     row, annotator, label : LongTensor of shape (n_labels,)
-        The row of `logits` that each label belongs to, who gave it, and what it says.
+        The row of `logits` that each label belongs to, who gave it, and what it says. Missing
+        labels are left out; on a GPU, where to look would be to wait, -1 is not found out.
     """
+    log_columns = layer.log_columns(annotator, label)
+    _check_labels(logits, log_columns.shape[1], row, annotator, label)
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
-    return mixture_log_likelihood(log_p, layer.log_columns(annotator, label).to(log_p.dtype), row)
+    return mixture_log_likelihood(log_p, log_columns.to(log_p.dtype), row)
 
 
 def crowd_nll(
@@ -93,6 +97,7 @@ def trace_regularized_nll(
         Take the labels of a row together, -log sum_i p_i prod_r A[r, i, label], and not, as the
         paper does, each by itself. There is no difference where rows have one label.
     """
+    _check_labels(logits, layer.n_classes, row, annotator, label)
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
     if not layer.sparse:
         log_matrices = layer.log_matrices().to(log_p.dtype)
@@ -108,6 +113,30 @@ def trace_regularized_nll(
     else:
         log_likelihood = mixture_log_likelihood(log_p, log_columns, row)
     return torch.add(log_likelihood.sum() / -len(logits), mean_trace, alpha=lam)
+
+
+def _check_labels(
+    logits: Tensor, n_classes: int, row: Tensor, annotator: Tensor, label: Tensor
+) -> None:
+    """Refuse what torch would broadcast, or count from the end; nothing here waits for a GPU."""
+    if logits.dim() != 2 or logits.shape[1] != n_classes:
+        raise InputError(
+            f"Expected logits of shape (n_rows, {n_classes}), but got {tuple(logits.shape)}."
+        )
+    shapes = [tuple(part.shape) for part in (row, annotator, label)]
+    if row.dim() != 1 or len(set(shapes)) > 1:
+        raise InputError(
+            "Expected row, annotator and label of one length, a number each for every label, but "
+            f"got the shapes {shapes[0]}, {shapes[1]} and {shapes[2]}."
+        )
+    if label.device.type != "cpu" or len(label) == 0 or torch.compiler.is_compiling():
+        return
+    for name, part in (("annotator", annotator), ("label", label)):
+        if part.min() < 0:
+            raise InputError(
+                f"Expected {name} to be numbers from 0 on, but got {int(part.min())}. Leave out "
+                "labels that are missing."
+            )
 
 
 class _TraceRegularizedNLL(torch.autograd.Function):

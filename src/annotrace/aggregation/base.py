@@ -135,6 +135,7 @@ class Aggregation(Diagnosed, ABC):
         """
         if not hasattr(self, "table_"):
             return self.fit(table)
+        check_parameters(self)
         before, evidence = copy(self), self._grow(table)
         state = self._start(evidence)
         self._keep(before)
@@ -183,8 +184,6 @@ class Aggregation(Diagnosed, ABC):
     # The loop
 
     def _iterate(self, evidence: Evidence, state: Tensor, max_iter: int) -> None:
-        if max_iter < 1:
-            raise InputError(f"Expected at least one iteration, but got {max_iter}.")
         objective: list[float] = []
         self.converged_ = False
         while len(objective) < max_iter and not self.converged_:

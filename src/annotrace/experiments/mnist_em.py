@@ -2,7 +2,7 @@
 
 Five annotators label all images, or one of them, drawn at random, labels each. The oracle is given
 the true matrices; "annotators" is how often their labels are right. Shaded is where the mean matrix
-is not diagonally dominant, and no method can tell the classes apart.
+is not diagonally dominant, and nothing tells which name is whose.
 """
 
 from __future__ import annotations

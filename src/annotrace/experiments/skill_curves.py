@@ -82,10 +82,15 @@ def draw_by_crowd(results: Sequence[Result], methods: Sequence[str], path: Path)
 
 
 def close_up(axes: Axes, results: Sequence[Result]) -> None:
-    """Begin just below the worst method, where all are good."""
+    """Begin just below the worst method, where all are good; the legend has who is left out."""
     lowest = min(100 * r["accuracy"] for r in results)
-    if lowest > CLOSE_UP:
-        axes.set_ylim(lowest - 0.5, 100)
+    if lowest <= CLOSE_UP:
+        return
+    axes.set_ylim(lowest - 0.5, 100)
+    for line in axes.lines:
+        if line.get_label() == look("annotators").name:
+            right = np.asarray(line.get_ydata())
+            line.set_label(f"{line.get_label()} ({right[0]:.0f} to {right[-1]:.0f} %)")
 
 
 def _panel(axes: Axes, results: Sequence[Result], methods: Sequence[str], measure: str) -> None:
@@ -102,14 +107,11 @@ def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> No
     """Draw the mean over draws against skill, and a dot a draw."""
     skills = sorted({r["skill"] for r in results})
     values = [[100 * r[measure] for r in results if r["skill"] == skill] for skill in skills]
-    means = [np.mean(each) for each in values]
     shown = look(name)
-    # Theirs is the one line that a close-up leaves out.
-    right = f" ({means[0]:.0f} to {means[-1]:.0f} %)" if name == "annotators" else ""
     axes.plot(
         skills,
-        means,
-        label=shown.name + right,
+        [np.mean(each) for each in values],
+        label=shown.name,
         color=shown.colour,
         marker=shown.marker,
         markersize=4,

@@ -43,8 +43,9 @@ def label_log_likelihood(
         The row of `logits` that each label belongs to, who gave it, and what it says. Missing
         labels are left out; on a GPU, where to look would be to wait, -1 is not found out.
     """
+    _check_labels(row, annotator, label)
     log_columns = layer.log_columns(annotator, label)
-    _check_labels(logits, log_columns.shape[1], row, annotator, label)
+    _check_logits(logits, log_columns.shape[1])
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
     return mixture_log_likelihood(log_p, log_columns.to(log_p.dtype), row)
 
@@ -97,7 +98,8 @@ def trace_regularized_nll(
         Take the labels of a row together, -log sum_i p_i prod_r A[r, i, label], and not, as the
         paper does, each by itself. There is no difference where rows have one label.
     """
-    _check_labels(logits, layer.n_classes, row, annotator, label)
+    _check_labels(row, annotator, label)
+    _check_logits(logits, layer.n_classes)
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
     if not layer.sparse:
         log_matrices = layer.log_matrices().to(log_p.dtype)
@@ -115,14 +117,16 @@ def trace_regularized_nll(
     return torch.add(log_likelihood.sum() / -len(logits), mean_trace, alpha=lam)
 
 
-def _check_labels(
-    logits: Tensor, n_classes: int, row: Tensor, annotator: Tensor, label: Tensor
-) -> None:
-    """Refuse what torch would broadcast, or count from the end; nothing here waits for a GPU."""
+def _check_logits(logits: Tensor, n_classes: int) -> None:
+    """Refuse what torch would broadcast."""
     if logits.dim() != 2 or logits.shape[1] != n_classes:
         raise InputError(
             f"Expected logits of shape (n_rows, {n_classes}), but got {tuple(logits.shape)}."
         )
+
+
+def _check_labels(row: Tensor, annotator: Tensor, label: Tensor) -> None:
+    """Refuse what torch would broadcast, or count from the end; nothing here waits for a GPU."""
     shapes = [tuple(part.shape) for part in (row, annotator, label)]
     if row.dim() != 1 or len(set(shapes)) > 1:
         raise InputError(

@@ -94,6 +94,29 @@ def paper_table(
     return tables.beside_published(runs, methods, density, theirs, unit=10)
 
 
+def resnet50_settings_table() -> str:
+    """Draw the settings tried with ResNet-50, one label an image, by accuracy."""
+    shown = {
+        "weight_decay": "L2",
+        "lr": "rate",
+        "schedule": "schedule",
+        "epochs": "epochs",
+    }
+    kept = _only(read_runs("cifar10_resnet50"), density=1, seed=0)
+    runs = [*kept, *read_runs("cifar10_resnet50_settings")]
+    rows = [
+        [
+            *(str(run["settings"][name]) for name in shown),
+            f"{100 * run['accuracy']:.2f}",
+            f"{100 * run['cm_error']:.2f}",
+            f"{run['seconds']:.0f}",
+        ]
+        for run in sorted(runs, key=lambda run: -run["accuracy"])
+    ]
+    headers = [*shown.values(), "accuracy", "CM error", "seconds"]
+    return tables.markdown(headers, rows, left=0)
+
+
 def mnist_table() -> str:
     """Draw accuracy and CM error of the trace on MNIST: a row a skill."""
     runs = _only(read_runs("mnist"), method="trace")
@@ -287,4 +310,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "reproduce-digits-one": partial(all_methods_table, 1),
     "resnet50-dense": lambda: paper_table(4, "cifar10_resnet50", ("trace",)),
     "resnet50-one": lambda: paper_table(1, "cifar10_resnet50", ("trace",)),
+    "resnet50-settings": resnet50_settings_table,
 }

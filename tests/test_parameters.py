@@ -1,4 +1,5 @@
 import re
+from pathlib import PurePath
 
 import numpy as np
 import pytest
@@ -88,6 +89,7 @@ def test_aggregations_say_it_too(name, setting, value, said):
         ("random_state", np.random.RandomState(0)),
         ("callbacks", [print]),
         ("checkpoint", "file"),
+        ("checkpoint", PurePath("file")),
     ],
 )
 def test_numbers_may_be_numpys_and_whole(name, value):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
+from os import PathLike
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -48,6 +49,7 @@ _WORDS = {
     int: ["a whole number"],
     float: ["a number"],
     str: ["text"],
+    PathLike: ["a path"],
 }
 _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
 
@@ -108,4 +110,5 @@ def _options(wanted: Any) -> list[str]:
         return [repr(part) for part in parts]
     if origin is Annotated:
         return [rule.words for rule in parts[1:]]
-    return _WORDS.get(wanted) or [f"a {(origin or wanted).__name__.lower()}"]
+    kind = origin or wanted
+    return _WORDS.get(kind) or [f"a {kind.__name__.lower()}"]

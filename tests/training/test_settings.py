@@ -21,9 +21,9 @@ def test_schedules():
     [
         ({"epochs": 0}, "`epochs` to be a whole number larger than 0, but got 0"),
         ({"batch_size": 2.5}, r"`batch_size` to be a whole number larger than 0, but got 2\.5"),
-        ({"lr": -1}, "`lr` to be larger than 0, but got -1"),
-        ({"weight_decay": -1}, "`weight_decay` to be at least 0"),
-        ({"patience": 0}, "`patience` to be larger than 0"),
+        ({"lr": -1}, "`lr` to be a number larger than 0, but got -1"),
+        ({"weight_decay": -1}, "`weight_decay` to be a number of at least 0"),
+        ({"patience": 0}, "`patience` to be a whole number larger than 0 or None"),
         ({"schedule": "linear"}, "'step', 'cosine' or 'warm-cosine', but got 'linear'"),
         ({"precision": "fp8"}, "'float32', 'bf16' or 'fp16', but got 'fp8'"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -92,7 +93,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         Show a progress bar.
     callbacks : sequence of callable
         Told of every `Epoch`; training stops when one returns True.
-    checkpoint : str or Path, optional
+    checkpoint : path-like, optional
         A file that Ctrl-C leaves behind, and from which the same `fit` goes on. Methods that
         train several times write others beside it, with a number behind the name.
     warm_start : bool
@@ -137,7 +138,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     random_state: OldSeed = None
     verbose: bool = False
     callbacks: Sequence[Callback] = ()
-    checkpoint: str | Path | None = None
+    checkpoint: str | PathLike[str] | None = None
     warm_start: bool = False
 
     method: ClassVar[str]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
-from annotrace.errors import InputError
+from annotrace.parameters import Count, NotNegative, Positive, check_parameters
 from annotrace.training.devices import Precision
 
 Schedule: TypeAlias = Literal["constant", "step", "cosine", "warm-cosine"]
@@ -40,27 +39,19 @@ class Settings:
         False: a replay does not pass through Python.
     """
 
-    epochs: int = 60
-    batch_size: int = 64
-    lr: float = 1e-3
-    weight_decay: float = 0.0
+    epochs: Count = 60
+    batch_size: Count = 64
+    lr: Positive = 1e-3
+    weight_decay: NotNegative = 0.0
     schedule: Schedule = "constant"
-    step_every: int = 50
-    patience: int | None = None
+    step_every: Count = 50
+    patience: Count | None = None
     precision: Precision = "float32"
     seed: int = 0
     fast: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "step_every"):
-            value = getattr(self, name)
-            right = isinstance(value, Integral) and int(value) > 0
-            _check(right, self, name, "a whole number larger than 0")
-        _check(self.lr > 0, self, "lr")
-        _check(self.weight_decay >= 0, self, "weight_decay", "at least 0")
-        _check(self.patience is None or self.patience > 0, self, "patience")
-        _check(self.schedule in get_args(Schedule), self, "schedule", _SCHEDULES)
-        _check(self.precision in ("float32", "bf16", "fp16"), self, "precision", _PRECISIONS)
+        check_parameters(self)
 
     def rate(self, epochs_done: float) -> float:
         """Give the factor on the learning rate after so many epochs, a fraction allowed."""
@@ -73,12 +64,3 @@ class Settings:
         if done < warm_up:
             return done / warm_up
         return 0.5 * (1 + math.cos(math.pi * (done - warm_up) / (1 - warm_up)))
-
-
-_SCHEDULES = "'constant', 'step', 'cosine' or 'warm-cosine'"
-_PRECISIONS = "'float32', 'bf16' or 'fp16'"
-
-
-def _check(right: bool, settings: Settings, name: str, wanted: str = "larger than 0") -> None:
-    if not right:
-        raise InputError(f"Expected `{name}` to be {wanted}, but got {getattr(settings, name)!r}.")

@@ -77,3 +77,19 @@ def test_ctrl_c_and_resume_end_where_an_unbroken_training_does(annotrace, crowd)
     assert annotrace(*words_of("unbroken")).exit_code == 0
     for name in ("truth.csv", "annotators.csv", "model.safetensors"):
         assert (crowd / "a run" / name).read_bytes() == (crowd / "unbroken" / name).read_bytes()
+
+
+def test_ctrl_c_while_the_run_is_written_loses_nothing(annotrace, crowd, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("annotrace.methods.runs.write_confusion", stopped)
+        result = annotrace(*words_of("run"))
+    assert "Go on with: annotrace fit" in result.stderr
+    assert (crowd / "run" / "truth.csv").exists()
+    assert not (crowd / "run" / "run.json").exists()
+    resumed = annotrace(*words_of("run"), "--resume")
+    assert resumed.exit_code == 0, resumed.output
+    assert (crowd / "run" / "run.json").exists()
+    assert not (crowd / "run" / "checkpoint.pt").exists()

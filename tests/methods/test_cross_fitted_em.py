@@ -7,6 +7,7 @@ from crowds import blobs, digits, dominant_flippers, on_a_line
 
 import annotrace as at
 from annotrace.diagnosis import confusion_error
+from annotrace.errors import InputError
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 
@@ -133,3 +134,26 @@ def test_mixup_is_left_out_where_mixtures_lie_among_other_classes():
     mixed = at.CrossFittedEM(mixup=1.0, **settings).fit(X, table)
     assert (model.mixup_, mixed.mixup_) == (0, 1)
     assert model.score(X, truth) > mixed.score(X, truth) + 0.1
+
+
+def test_rows_without_labels_do_not_shorten_the_start():
+    X, _, table, _ = blobs(n_items=200)
+    settings = {"start": "trace", "restarts": 1, "rounds": 1, "epochs": 1, "mixup": 0.0}
+    alone = quick(**settings).fit(X, table)
+    among = quick(**settings).fit(np.tile(X, (8, 1)), table.with_items(np.arange(1600)))
+    assert len(among.history_) == len(alone.history_)
+
+
+def test_callbacks_are_told_of_every_epoch():
+    X, _, table, _ = blobs(n_items=120)
+    seen = []
+    settings = {"start": "trace", "restarts": 1, "rounds": 2, "epochs": 1, "mixup": 0.0}
+    model = quick(**settings, callbacks=[seen.append]).fit(X, table)
+    assert len(seen) >= len(model.history_)
+
+
+def test_a_warm_start_with_other_folds_is_refused():
+    X, _, table, _ = blobs(n_items=60)
+    model = quick(folds=2, rounds=1, epochs=1, warm_start=True).fit(X, table)
+    with pytest.raises(InputError, match="Expected `folds` to be 2, as in the last fit, but got 3"):
+        model.set_params(folds=3).fit(X, table)

@@ -8,6 +8,8 @@ from crowds import blobs
 import annotrace as at
 from annotrace.aggregation.evidence import Evidence
 from annotrace.errors import InputError
+from annotrace.labels.codes import split_positions
+from annotrace.methods import steps
 
 
 def built(name, table, **settings):
@@ -67,6 +69,20 @@ def test_epochs_are_shared_out_among_the_steps():
     assert [epoch.number for epoch in model.history_] == list(range(1, 11))
     with pytest.raises(InputError, match=r"at most the number of epochs \(10\), but got 11"):
         at.GeneralizedEM(steps=11, epochs=10).fit(X, table)
+
+
+def test_one_part_is_held_out_by_all_steps(monkeypatch):
+    X, _, table, _ = blobs(n_items=60)
+    parts = []
+
+    def noted(*given):
+        parts.append(split_positions(*given))
+        return parts[-1]
+
+    monkeypatch.setattr(steps, "split_positions", noted)
+    at.GeneralizedEM(steps=3, epochs=3, random_state=0).fit(X, table)
+    assert len(parts) == 3
+    assert all(np.array_equal(held_out, parts[0][1]) for _, held_out in parts)
 
 
 def test_weights_are_kept_from_step_to_step_unless_asked_not_to():

@@ -135,6 +135,23 @@ def test_a_warm_start_goes_on_from_the_last_fit(name):
     assert np.mean(model.predict(X) == truth) > 0.8
 
 
+def test_a_fit_that_is_refused_leaves_what_was_learned():
+    X, _, table, _ = blobs(n_items=60)
+    model = at.Vanilla(epochs=1, random_state=0).fit(X, table)
+    before = model.predict(X)
+    with pytest.raises(InputError, match="one class only"):
+        model.fit(X, at.LabelTable.from_codes([0], [0], [0], n_items=60, n_classes=1))
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_known_classes_of_items_that_nobody_labelled_are_no_votes():
+    X, truth, table, _ = blobs(n_items=240, labels_per_item=6, skill=0.95)
+    some = table.select_items(np.arange(60)).with_items(np.arange(240))
+    model = at.make("single-cm", epochs=30, random_state=0)
+    model.fit(X, some, gold=dict(enumerate(truth)))
+    assert np.diag(model.vote_confusion_).min() > 0.9
+
+
 def test_methods_are_listed_with_paper_year_and_a_line():
     listed = at.list_methods()
     assert [entry.name for entry in listed] == list(METHODS)

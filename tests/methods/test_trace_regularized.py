@@ -7,6 +7,7 @@ from torch import nn
 import annotrace as at
 from annotrace.diagnosis import confusion_error
 from annotrace.experiments.runs import TRAINED_ONCE
+from annotrace.methods import trace_regularized
 from annotrace.simulate import simulate_labels
 from annotrace.training import best_epoch
 
@@ -240,3 +241,42 @@ def test_a_penalty_that_swaps_classes_is_taken_back():
     model = at.TraceRegularized(lam=3.0, random_state=0, **settings).fit(X, table)
     assert model.chosen_["lam"] < 3.0
     assert model.score(X, truth) > 0.8
+
+
+def with_unlabelled(X, table, times):
+    """Add copies of the rows that nobody labelled."""
+    return np.tile(X, (times, 1)), table.with_items(np.arange(times * len(X)))
+
+
+def test_rows_without_labels_do_not_make_the_penalty_larger(monkeypatch):
+    monkeypatch.setattr(trace_regularized, "SPARSE_ABOVE", 0)
+    X, _, table, _ = blobs(n_annotators=12, labels_per_item=1)
+    settings = {"lam": 0.3, "epochs": 6, "batch_size": 8, "random_state": 0, **TRAINED_ONCE}
+    alone = at.TraceRegularized(**settings).fit(X, table)
+    assert alone.confusion_layer_.sparse
+    among = at.TraceRegularized(**settings).fit(*with_unlabelled(X, table, 10))
+    np.testing.assert_allclose(among.confusion_, alone.confusion_, atol=0.01)
+
+
+def test_few_annotators_of_many_classes_are_not_looked_up_label_by_label():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 100, 200)
+    crowd = np.broadcast_to(0.9 * np.eye(100) + 0.001, (6, 100, 100))
+    table = simulate_labels(truth, crowd, random_state=0)
+    X = rng.normal(size=(200, 2)).astype(np.float32)
+    model = at.TraceRegularized(epochs=1, random_state=0, **TRAINED_ONCE).fit(X, table)
+    assert not model.confusion_layer_.sparse
+
+
+def test_restarts_of_a_module_of_ones_own_differ():
+    X, _, table, _ = blobs()
+    losses = []
+    settings = {"pool": False, "mixup": 0.0, "mend": False, "random_state": 0}
+    at.TraceRegularized(
+        backbone=nn.Linear(2, 3),
+        epochs=1,
+        restarts=3,
+        callbacks=[lambda epoch: losses.append(epoch.loss)],
+        **settings,
+    ).fit(X, table)
+    assert len(set(losses)) == 3

@@ -187,12 +187,12 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path, damage):
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        ({"format": 99}, "newer annotrace"),
+        ({"format": 99}, "another version of annotrace"),
         ({"weights": 1}, "not a checkpoint"),
         ([1, 2], "not a checkpoint"),
     ],
 )
-def test_a_checkpoint_that_is_newer_or_none_is_refused(tmp_path, state, message):
+def test_a_checkpoint_of_another_version_or_none_is_refused(tmp_path, state, message):
     torch.save(state, tmp_path / "c.pt")
     with pytest.raises(RunError, match=message):
         Crowd().train(checkpoint=tmp_path / "c.pt", fingerprint="a")

@@ -130,10 +130,11 @@ def fit(
     if not quiet:
         click.echo(describe_labels(table, layout))
     try:
-        model.fit(source, table, gold=_known(table) if learn_truth else None)
+        stages = model._fit_in_stages(source, table, gold=_known(table) if learn_truth else None)
+        model.save(out)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_go_on(ctx, checkpoint)) from None
-    model.save(out)
+    stages.clear()
     where = write_run_report(model, out, report, anonymous=anonymous, images=images)
     if not quiet:
         _tell(model, out, "--features" if images is None else "--images", where)
@@ -143,8 +144,9 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
     """Check the folder to write to, and give the checkpoint in it."""
     from annotrace.errors import RunError
 
-    check_folder(out, RUN_FILES, overwrite)
     checkpoint = out / CHECKPOINT
+    if not (resume and checkpoint.exists()):
+        check_folder(out, RUN_FILES, overwrite)
     if checkpoint.exists() and not resume:
         raise RunError(
             f"{checkpoint} is from a training that was stopped; add --resume to go on with it, "

@@ -43,7 +43,6 @@ from annotrace.training import (
     Stages,
     pick_device,
     repeatable,
-    seed_of,
     seeded,
 )
 from annotrace.training.devices import Precision
@@ -158,13 +157,17 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         gold : mapping from item to class, or array-like of shape (n_items,), optional
             Classes that are known for certain, by name; in an array None, NaN or -1 is unknown.
         """
+        self._fit_in_stages(X, y, items, gold).clear()
+        return self
+
+    def _fit_in_stages(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> Stages:
+        """Do what `fit` does, and give the checkpoints, which are still there."""
         check_parameters(self)
         before = learned_before(self) if self.warm_start else None
         source, table = match(self, X, y, items)
         stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))
         self._fit_matched(source, table, known_classes(table, gold), stages, before)
-        stages.clear()
-        return self
+        return stages
 
     def _fit_matched(
         self,
@@ -175,23 +178,23 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         before: Before | None = None,
     ) -> None:
         """Learn from items and labels whose rows match; `before` is what to go on from."""
+        _check_learnable(table)
+        if before is not None:
+            before.check(table, self.input_shape_)
         self.table_, self.gold_, self._stages = table, gold, stages
         self._set_classes()
-        _check_learnable(table)
-        device, seed = pick_device(self.device), seed_of(self.random_state)
-        with seeded(seed, device), repeatable():
+        device, self._seed = pick_device(self.device), stages.seed(self.random_state)
+        with seeded(self._seed, device), repeatable():
             data = CrowdData(source, table, device)
             # On the device once: a step that copies from the host cannot be replayed.
             known = torch.from_numpy(gold).long().to(device)
             self._known = known if bool((known >= 0).any()) else None
             if before is None:
                 self.network_ = self._build_network(data).to(device)
-            else:
-                before.check(self)
             self._build_parts(device)
             if before is not None:
                 self._go_on_from(before)
-            self.history_ = self._learn(data, self._settings(seed))
+            self.history_ = self._learn(data, self._settings(self._seed))
             self.network_.eval()
             self._read_out(data)
         self.posterior_ = settled(self.posterior_, gold)

@@ -39,17 +39,17 @@ class Before:
     fold: NDArray[np.int64] | None
     parts: dict[str, nn.Module]
 
-    def check(self, model: CrowdEstimator) -> None:
+    def check(self, table: LabelTable, input_shape: tuple[int, ...]) -> None:
         """See that the network fits what is to be learned now."""
-        if self.table.classes.tolist() != model.table_.classes.tolist():
+        if self.table.classes.tolist() != table.classes.tolist():
             raise InputError(
                 f"Expected the classes of the last fit, {self.table.classes.tolist()}, but got "
-                f"{model.table_.classes.tolist()}: fit with `warm_start=False`."
+                f"{table.classes.tolist()}: fit with `warm_start=False`."
             )
-        if self.input_shape != model.input_shape_:
+        if self.input_shape != input_shape:
             raise InputError(
                 f"Expected items of shape {self.input_shape}, as in the last fit, but got "
-                f"{model.input_shape_}: fit with `warm_start=False`."
+                f"{input_shape}: fit with `warm_start=False`."
             )
 
     def matrices(self, table: LabelTable) -> NDArray[Any] | None:

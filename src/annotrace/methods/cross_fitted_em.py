@@ -36,6 +36,7 @@ from torch import Tensor, nn
 from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.diagnosis.confidence import settled
 from annotrace.diagnosis.metrics import with_pool
+from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.continuing import Before
 from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
@@ -60,7 +61,17 @@ MOST_EPOCHS = 60
 PATIENCE = 5
 AFRESH = 0.5
 
-SHARED = ("backbone", "batch_size", "lr", "weight_decay", "precision", "fast", "device", "verbose")
+SHARED = (
+    "backbone",
+    "batch_size",
+    "lr",
+    "weight_decay",
+    "precision",
+    "fast",
+    "device",
+    "verbose",
+    "callbacks",
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -87,7 +98,8 @@ class CrossFittedEM(CrowdEstimator):
     validation : float
         Share of items held out by the start alone; the rounds hold out every item in turn.
     **others
-        See `CrowdEstimator`.
+        See `CrowdEstimator`. `protocol`, `select` and `patience` have no effect: labels of held-out
+        items choose.
 
     Attributes
     ----------
@@ -208,7 +220,7 @@ class CrossFittedEM(CrowdEstimator):
 
     def _first_model(self, data: CrowdData, settings: Settings) -> TraceRegularized:
         shared = {name: getattr(self, name) for name in SHARED}
-        steps_an_epoch = self.table_.n_items / settings.batch_size
+        steps_an_epoch = len(self._labelled()) / settings.batch_size
         epochs = int(np.clip(round(STEPS_OF_THE_START / steps_an_epoch), 3, MOST_EPOCHS))
         model = TraceRegularized(
             **shared,
@@ -288,9 +300,8 @@ class CrossFittedEM(CrowdEstimator):
         settings: Settings,
         score: Callable[[], float] | None = None,
     ) -> list[Epoch]:
-        items = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
         objective = self._objective(inner.posterior.float().to(data.device), data.device)
-        return self._run(self._networks, objective, data, items, settings, score)
+        return self._run(self._networks, objective, data, self._labelled(), settings, score)
 
     def _go_on_mixup(self) -> float:
         """Give the mixup of the fit that is gone on from, unless it is given."""
@@ -366,6 +377,11 @@ class CrossFittedEM(CrowdEstimator):
         self._go_on: Before | None = None
 
     def _go_on_from(self, before: Before) -> None:
+        if self._networks.size != self.folds:
+            raise InputError(
+                f"Expected `folds` to be {self._networks.size}, as in the last fit, but got "
+                f"{self.folds}: fit with `warm_start=False`."
+            )
         self._go_on = before
 
     def _parts(self) -> dict[str, nn.Module]:

@@ -49,6 +49,8 @@ class SingleConfusion(CrowdEstimator):
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         self._vote = majority_targets(self.table_, settings.seed).argmax(1).to(data.device)
+        silent = (self.table_.labels_per_item() == 0) & (self.gold_ >= 0)
+        self._silent = torch.from_numpy(silent).to(data.device) if silent.any() else None
 
         def objective(batch: Batch) -> Tensor:
             def label_loss(logits: Tensor) -> Tensor:
@@ -58,17 +60,23 @@ class SingleConfusion(CrowdEstimator):
             return self._with_gold(batch, self.network_(batch.inputs), label_loss)
 
         def score(batch: Batch) -> tuple[Tensor, int]:
+            labels = self._labels(batch.item)
             logits = self.network_(batch.inputs)
-            loss = -label_log_likelihood(logits, self._layer, *self._labels(batch.item)).sum()
-            return loss, len(batch.item)
+            return -label_log_likelihood(logits, self._layer, *labels).sum(), len(labels[0])
 
         history = self._train(nn.ModuleDict(self._parts()), objective, score, data, settings)
         self.vote_confusion_ = self._layer.matrices()[0].double().cpu().numpy()
         return history
 
     def _labels(self, item: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give the vote of each item as the one label of its row: row, annotator, label."""
+        """Give the vote of each item as the one label of its row: row, annotator, label.
+
+        Items whose class is known and that nobody labelled have no vote.
+        """
         row = torch.arange(len(item), device=item.device)
+        if self._silent is not None:
+            row = row[~self._silent[item]]
+            item = item[row]
         return row, torch.zeros_like(row), self._vote[item]
 
     @torch.no_grad()
@@ -76,7 +84,7 @@ class SingleConfusion(CrowdEstimator):
         log_p = torch.log_softmax(self._logits(data).double(), dim=1)
         labelled = torch.from_numpy(self.table_.labels_per_item() > 0).to(data.device)
         row, annotator, vote = self._labels(torch.arange(len(log_p), device=data.device))
-        log_columns = self._layer.log_columns(annotator, vote) * labelled[:, None]
+        log_columns = self._layer.log_columns(annotator, vote) * labelled[row, None]
         self.posterior_ = posterior(log_p, log_columns, row).cpu().numpy()
 
     def _build_parts(self, device: torch.device) -> None:

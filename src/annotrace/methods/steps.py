@@ -49,6 +49,7 @@ class Steps:
     posterior_: NDArray[Any]
     history_: list[Epoch]
     _stages: Stages
+    _seed: int
     _known: Tensor | None
 
     def _columns(self) -> HasColumns | None:
@@ -92,12 +93,12 @@ class Steps:
         data: CrowdData,
         settings: Settings,
     ) -> list[Epoch]:
-        """Train on the labelled items, but for a part that `score` judges.
+        """Train on the labelled items, but for the part that `score` judges.
 
         `score` gives the sum of a loss over a batch, or several sums of which the lowest counts,
         and the number of terms in it.
         """
-        rest, held_out = self._parted(settings.seed)
+        rest, held_out = self._parted()
         judged = torch.from_numpy(held_out).to(data.device)
         judge = held_out_score(self.select, score, self._class_scores, self.table_, data.device)
 
@@ -117,10 +118,14 @@ class Steps:
             held_out_loss if len(judged) else None,
         )
 
-    def _parted(self, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Give the labelled items to learn from, and those that are held out."""
-        labelled = np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
-        rest, held_out = split_positions(len(labelled), self.validation, seed)
+    def _labelled(self) -> NDArray[np.intp]:
+        """Give the items that can be learned from: those with labels, or whose class is known."""
+        return np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
+
+    def _parted(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Give the labelled items to learn from, and those that are held out by the whole fit."""
+        labelled = self._labelled()
+        rest, held_out = split_positions(len(labelled), self.validation, self._seed)
         return labelled[rest], labelled[held_out]
 
     def _run(
@@ -145,7 +150,7 @@ class Steps:
             verbose=self.verbose,
             checkpoint=checkpoint,
             fingerprint=(
-                "" if checkpoint is None else fingerprint(self, settings, self.table_, self.gold_)
+                "" if checkpoint is None else fingerprint(self, settings, data, self.gold_)
             ),
         )
 

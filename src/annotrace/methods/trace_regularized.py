@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
@@ -183,7 +183,7 @@ class TraceRegularized(CrowdEstimator):
             best = self._mend(best, data, settings)
         self.chosen_ = best.choice._asdict()
         self._take(best)
-        self.temperature_ = self._calibrate(data, settings)
+        self.temperature_ = self._calibrate(data)
         return best.history
 
     def _choose_mixup(self, best: _Run, data: CrowdData, settings: Settings, restart: int) -> _Run:
@@ -238,11 +238,11 @@ class TraceRegularized(CrowdEstimator):
         confusion = counts / counts.sum(axis=2, keepdims=True)
         return LostClasses(self.table_, self.posterior_, confusion)
 
-    def _calibrate(self, data: CrowdData, settings: Settings) -> float:
+    def _calibrate(self, data: CrowdData) -> float:
         """Find the temperature at which held-out labels are likeliest, if asked for, or give 1."""
         if not self._or_protocol("calibrate") or self.validation == 0:
             return 1.0
-        _, held_out = self._parted(settings.seed)
+        _, held_out = self._parted()
         matrices = torch.from_numpy(self.confusion_)
         return held_out_temperature(
             self.table_, self.gold_, self._logits(data).cpu(), matrices, held_out
@@ -291,6 +291,9 @@ class TraceRegularized(CrowdEstimator):
         """Train a network, a new one but for the first time, and matrices from where they begin."""
         if choice.restart:
             self.network_ = self._build_network(data).to(data.device)
+            if isinstance(self.backbone, nn.Module):
+                # It begins with its own weights every time: another order makes the difference.
+                settings = replace(settings, seed=settings.seed + 7919 * choice.restart)
         layer = self._new_layer(choice.pool).to(data.device)
         if begin_at is not None:
             layer.set_matrices(begin_at)
@@ -336,16 +339,18 @@ class TraceRegularized(CrowdEstimator):
         self._begin_at = torch.from_numpy(matrices)
 
     def _new_layer(self, pool: bool) -> Confusion:
-        table = self.table_
+        table, n_labelled = self.table_, len(self._labelled())
+        in_batch = self._settings(0).batch_size * table.n_labels / n_labelled
         return Confusion(
             table.n_annotators,
             table.n_classes,
             parametrization=self.parametrization,
             diagonal=self._or_protocol("diagonal"),
             lr_scale=self._or_protocol("confusion_lr"),
-            sparse=table.n_annotators * table.n_classes**2 > SPARSE_ABOVE,
+            sparse=table.n_annotators > in_batch
+            and table.n_annotators * table.n_classes**2 > SPARSE_ABOVE,
             pool=pool,
-            frequency=torch.from_numpy(table.labels_per_annotator() / table.n_items).float(),
+            frequency=torch.from_numpy(table.labels_per_annotator() / n_labelled).float(),
         )
 
     def _parts(self) -> dict[str, nn.Module]:

@@ -31,6 +31,7 @@ class Ensemble(nn.Module):
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()
+        self.size = len(networks)
         *stages, _ = networks[0].children()
         self.stage = nn.Sequential(*stages)
         bodies = [list(network.children())[-1] for network in networks]

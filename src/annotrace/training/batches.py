@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from torch import Tensor
 
 from annotrace.data import ItemSource
 from annotrace.labels import LabelTable
+
+DIGEST_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,15 @@ class CrowdData:
         if self._inputs is not None:
             return self._inputs.index_select(0, item)
         return as_tensor(self.source.load(item.cpu().numpy())).to(self.device)
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells these items from others: their number, shape and type, and a sample."""
+        rows = np.linspace(0, len(self.source) - 1, min(DIGEST_ROWS, len(self.source)))
+        some = self.inputs(torch.from_numpy(rows.astype(np.int64)).to(self.device)).cpu().numpy()
+        told = hashlib.sha256(repr((len(self.source), some.shape, some.dtype.str)).encode())
+        told.update(some.tobytes())
+        return told.hexdigest()
 
     @property
     def resident(self) -> bool:

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 
 from annotrace.errors import RunError
+from annotrace.training.devices import seed_of
 
-FORMAT = 1
+FORMAT = 2
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -26,13 +27,24 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[str, Any]:
-    """Read a checkpoint back, as tensors and plain values only.
+    """Read a checkpoint back.
 
     Raises
     ------
     RunError
-        If it is damaged, from a newer version, or of another training.
+        If it is damaged, from another version, or of another training.
     """
+    state = _read(path, device)
+    if state["fingerprint"] != fingerprint:
+        raise RunError(
+            f"{path}: belongs to a training with other settings or data; go on with those, or "
+            "delete it to begin anew."
+        )
+    return state
+
+
+def _read(path: Path, device: torch.device) -> dict[str, Any]:
+    """Read what is in a checkpoint, as tensors and plain values only."""
     try:
         state = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # torch lets a file of other bytes fail in any way, KeyError too
@@ -42,13 +54,8 @@ def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[
         ) from None
     if not isinstance(state, dict) or "format" not in state:
         raise RunError(f"{path}: not a checkpoint of a training; name another file.")
-    if state["format"] > FORMAT:
-        raise RunError(f"{path}: written by a newer annotrace; update, or delete it.")
-    if state["fingerprint"] != fingerprint:
-        raise RunError(
-            f"{path}: belongs to a training with other settings or data; go on with those, or "
-            "delete it to begin anew."
-        )
+    if state["format"] != FORMAT:
+        raise RunError(f"{path}: written by another version of annotrace; delete it.")
     return state
 
 
@@ -68,16 +75,31 @@ class Stages:
         self.path = path
         self._begun = 0
 
+    def seed(self, random_state: Any) -> int:
+        """Give the seed of the fit: that of the one that was stopped, where none is asked for."""
+        if random_state is None and self.path is not None and self.path.exists():
+            return int(_read(self.path, torch.device("cpu"))["seed"])
+        return seed_of(random_state)
+
     def next(self) -> Path | None:
         """Give the checkpoint of the next training."""
+        if self.path is None:
+            return None
+        if self._begun == 0 and not self.path.exists():
+            # It was deleted to begin anew: those after it are of what is not to be gone on with.
+            self._remove_from(1)
         self._begun += 1
-        return None if self.path is None else self._of(self._begun - 1)
+        return self._of(self._begun - 1)
 
     def clear(self) -> None:
         """Remove all checkpoints: the fit is done."""
         if self.path is not None:
-            for number in range(self._begun):
-                self._of(number).unlink(missing_ok=True)
+            self._remove_from(0)
+
+    def _remove_from(self, number: int) -> None:
+        while (path := self._of(number)).exists():
+            path.unlink()
+            number += 1
 
     def _of(self, number: int) -> Path:
         assert self.path is not None

@@ -71,7 +71,8 @@ def train(
 
     def save() -> None:
         if checkpoint is not None:
-            save_checkpoint(checkpoint, {"fingerprint": fingerprint, **state.to_dict()})
+            named = {"fingerprint": fingerprint, "seed": settings.seed}
+            save_checkpoint(checkpoint, {**named, **state.to_dict()})
 
     def stop_if_asked() -> None:
         if interrupt.requested:

@@ -67,7 +67,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     ----------
     backbone : str or nn.Module
         The network: "mlp", "linear", "cnn", "cnn-wide", "resnet9", "resnet50", a module of your
-        own from a batch to logits, or "auto" for "mlp" on features and "cnn" on images.
+        own from a batch to logits, or "auto" for "mlp" on features and "cnn" on images. Your own
+        begins with its weights in every training of a fit: restarts differ in the order of batches.
     protocol : {"default", "paper"}
         Where the settings below come from when they are None: the best that was measured, or
         those of the paper.

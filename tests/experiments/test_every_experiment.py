@@ -119,6 +119,15 @@ def test_an_unfinished_sweep_can_be_drawn(name, tmp_path):
     assert experiment.draw([made_up(plan[-1])], tmp_path)
 
 
+def test_diagonals_are_called_so(tmp_path):
+    # Spammers of a mean skill of .5 guess a tenth of the rest: their diagonals are .55.
+    experiment = find_experiment("annotators")
+    experiment.draw([made_up(run) for run in make_plan(experiment, Options())], tmp_path)
+    page = (tmp_path / "annotators.md").read_text()
+    assert "| group | mean skill | mean diagonals |" in page
+    assert "| hammer-spammers | 0.5 | 0.55" in page
+
+
 def test_equal_results_give_equal_files(tmp_path):
     experiment = find_experiment("annotators")
     results = [made_up(run) for run in make_plan(experiment, Options())]

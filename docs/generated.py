@@ -21,8 +21,8 @@ from result_tables import TABLES, Run, read_runs
 
 from annotrace.cli.main import main
 from annotrace.experiments.options import Options
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.registry import find_experiment
-from annotrace.experiments.sweep import make_plan
 
 DOCS = Path(__file__).parent
 PAGES = (

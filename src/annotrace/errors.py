@@ -17,6 +17,10 @@ class DivergenceError(AnnotraceError):
     """The loss is no longer a number."""
 
 
+class SweepError(AnnotraceError):
+    """Some runs of an experiment failed; the others are kept, and can be drawn."""
+
+
 class TrainingInterrupted(KeyboardInterrupt):
     """Training was stopped from the keyboard; the message says how to go on."""
 

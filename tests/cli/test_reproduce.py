@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from annotrace.errors import DivergenceError
+from annotrace.methods import Vanilla
+
 SMALL = ("--methods", "trace,vanilla", "--seeds", 1, "--set", "epochs=1", "--limit-items", 200)
 
 
@@ -46,6 +49,21 @@ def test_nothing_to_draw_is_told_in_a_line(reproduced, annotrace):
     assert other.exit_code == 2
     assert "has none of the" in other.stderr
     assert "give those that it was run with" in other.stderr
+
+
+def test_what_was_run_is_drawn_where_some_runs_failed(annotrace, tmp_path, monkeypatch):
+    def diverge(*_):
+        raise DivergenceError("The loss is nan.")
+
+    monkeypatch.setattr(Vanilla, "_learn", diverge)
+    done = annotrace("reproduce", "digits", *SMALL, "--out", "out")
+    assert done.exit_code == 2
+    assert "Drawn from 2 of 4 runs" in done.stdout
+    assert "Error: 2 of 4 runs failed, the first with: The loss is nan." in done.stderr
+    assert (tmp_path / "out" / "digits.png").is_file()
+    alone = annotrace("reproduce", "digits", *SMALL, "--methods", "vanilla", "--out", "other")
+    assert alone.exit_code == 2
+    assert "2 of 2 runs failed" in alone.stderr
 
 
 def test_missing_data_are_told_in_a_line(annotrace):

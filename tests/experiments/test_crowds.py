@@ -3,8 +3,8 @@ import numpy as np
 from annotrace.diagnosis import is_diagonally_dominant
 from annotrace.experiments.crowds import FLIPPERS, SPAMMERS, confusion_of, qualifying_seeds
 from annotrace.experiments.options import Options
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.registry import find_experiment
-from annotrace.experiments.sweep import make_plan
 from annotrace.simulate import pairwise_flippers
 
 

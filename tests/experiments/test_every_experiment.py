@@ -8,9 +8,9 @@ import pytest
 from made_up import made_up
 
 from annotrace.experiments.options import Options
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 from annotrace.experiments.runs import find_method
-from annotrace.experiments.sweep import make_plan
 
 PICTURES = {
     "mnist-em": {"figure-3", "figure-9"},
@@ -23,6 +23,7 @@ PICTURES = {
     "cardiac": {"figure-7a", "figure-7b", "figure-7c"},
     "digits": {"digits"},
 }
+ONE_DRAW = ("mnist-sensitivity", "annotators")
 SWEEPS = ("mnist-em", "mnist-robust", "mnist-ablation")
 
 
@@ -92,7 +93,8 @@ def test_where_the_paper_is_silent_a_flag_decides():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_is_drawn_from_results_alone(name, tmp_path):
     experiment = find_experiment(name)
-    options = Options(skills=(0.25, 0.3, 0.9) if name in SWEEPS else (), seeds=2)
+    skills = (0.25, 0.3, 0.9) if name in SWEEPS else ()
+    options = Options(skills=skills, seeds=1 if name in ONE_DRAW else 2)
     results = [made_up(run) for run in make_plan(experiment, options)]
     written = experiment.draw(results, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written}
@@ -115,6 +117,15 @@ def test_an_unfinished_sweep_can_be_drawn(name, tmp_path):
     experiment = find_experiment(name)
     plan = make_plan(experiment, Options())
     assert experiment.draw([made_up(plan[-1])], tmp_path)
+
+
+def test_diagonals_are_called_so(tmp_path):
+    # Spammers of a mean skill of .5 guess a tenth of the rest: their diagonals are .55.
+    experiment = find_experiment("annotators")
+    experiment.draw([made_up(run) for run in make_plan(experiment, Options())], tmp_path)
+    page = (tmp_path / "annotators.md").read_text()
+    assert "| group | mean skill | mean diagonals |" in page
+    assert "| hammer-spammers | 0.5 | 0.55" in page
 
 
 def test_equal_results_give_equal_files(tmp_path):

@@ -9,9 +9,9 @@ import torch
 from annotrace.experiments.digits import load
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import label_nll, perform
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.registry import find_experiment
 from annotrace.experiments.runs import Run
-from annotrace.experiments.sweep import make_plan
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 NAMED = ("experiment", "method", "crowd", "skill", "density", "seed", "accuracy", "cm_error")

@@ -12,11 +12,12 @@ import pytest
 from made_up import made_up
 
 import annotrace
-from annotrace.errors import AnnotraceError, DivergenceError, InputError
+from annotrace.errors import DivergenceError, InputError, SweepError
 from annotrace.experiments.options import Options
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.registry import find_experiment
 from annotrace.experiments.results import FILE
-from annotrace.experiments.sweep import finished, make_plan, sweep
+from annotrace.experiments.sweep import finished, sweep
 
 OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
 
@@ -65,7 +66,7 @@ def test_a_half_written_run_is_run_again(tmp_path):
 
 def test_a_run_that_fails_leaves_the_others_and_is_tried_again(tmp_path, capsys):
     failing = Performer(1, DivergenceError("The loss is nan."))
-    with pytest.raises(AnnotraceError, match="1 of 4 runs failed, the first with: The loss is nan"):
+    with pytest.raises(SweepError, match="1 of 4 runs failed, the first with: The loss is nan"):
         sweep(digits(failing), OPTIONS, out=tmp_path)
     assert "failed: vanilla" in capsys.readouterr().err
     assert len(finished(digits(failing), OPTIONS, tmp_path)) == 3

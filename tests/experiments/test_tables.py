@@ -2,7 +2,7 @@ from made_up import made_up
 
 from annotrace.experiments import cifar10_table
 from annotrace.experiments.options import Options
-from annotrace.experiments.sweep import make_plan
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.tables import markdown, mean_and_deviation
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.models import Confusion, parameter_groups
+from annotrace.models import Confusion, FixedConfusion, parameter_groups
 
 PARAMETRIZATIONS = ("softplus", "softmax")
 
@@ -47,6 +47,31 @@ def test_columns_and_traces_are_those_of_the_matrices(parametrization, sparse):
         matrix = layer.matrices()[annotator[k]]
         torch.testing.assert_close(columns[k].exp(), matrix[:, label[k]])
         torch.testing.assert_close(traces[k], matrix.trace())
+
+
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_sparse_layer_is_as_the_dense_one_far_down(dtype, parametrization):
+    weight = torch.tensor([[-200.0, -200.0, -200.0], [-900.0, -61.0, -60.0], [-300.0, 1.0, 60.0]])
+    annotator, label = torch.tensor([0, 1, 0]), torch.tensor([0, 1, 2])
+    found = []
+    for sparse in (False, True):
+        layer = Confusion(2, 3, parametrization=parametrization, sparse=sparse).to(dtype)
+        layer.load_state_dict({"weight": torch.stack([weight, torch.zeros(3, 3)]).to(dtype)})
+        columns = layer.log_columns(annotator, label)
+        columns.sum().backward()
+        found.append((columns.detach(), layer.weight.grad.to_dense()))
+    torch.testing.assert_close(found[1], found[0])
+    assert found[1][0][0, 0].exp().item() == pytest.approx(1 / 3, rel=1e-5)
+
+
+def test_numbers_of_rows_are_whole():
+    one = torch.tensor([1])
+    for layer in (Confusion(2, 3), Confusion(2, 3, sparse=True), FixedConfusion(2, 3)):
+        with pytest.raises(
+            InputError, match=r"label to be of int64 or int32, but got torch\.uint8"
+        ):
+            layer.log_columns(one, one.byte())
 
 
 def test_the_mean_trace_over_an_epoch_is_that_over_annotators_with_labels():

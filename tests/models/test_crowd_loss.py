@@ -307,6 +307,19 @@ def test_a_second_derivative_is_refused_rather_than_wrong():
         torch.autograd.grad(loss, logits, create_graph=True)
 
 
+@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
+def test_a_sparse_layer_refuses_second_derivatives_too(parametrization):
+    rng = np.random.default_rng(5)
+    row, annotator, label = random_labels(rng, 6, 5, 4)
+    frequency = frequency_of(annotator, 5, 6)
+    layer = random_layer(rng, parametrization=parametrization, sparse=True, frequency=frequency)
+    logits = torch.zeros(6, 4, dtype=torch.float64)
+    joint = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.1, joint=True)
+    for value in (joint, layer.mean_trace(annotator, 6)):
+        with pytest.raises(NotImplementedError, match="second derivatives"):
+            torch.autograd.grad(value, layer.weight, create_graph=True)
+
+
 def test_the_posterior_is_bayes_rule():
     rng = np.random.default_rng(6)
     layer = random_layer(rng)
@@ -336,6 +349,18 @@ def test_the_likelihood_of_a_label_is_a_sum_over_the_true_classes():
 LABELS = (torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.tensor([2, 1, 0]))
 
 
+@pytest.mark.parametrize("joint", [False, True])
+def test_whole_numbers_may_be_of_32_bits(joint):
+    layer = Confusion(2, 3)
+    logits = torch.randn(2, 3)
+    losses = [
+        trace_regularized_nll(logits, layer, *parts, lam=0.1, joint=joint)
+        for parts in (LABELS, [part.int() for part in LABELS])
+    ]
+    assert torch.equal(*losses)
+    losses[1].backward()
+
+
 @pytest.mark.parametrize("loss", [crowd_nll, partial(trace_regularized_nll, lam=0.01)])
 @pytest.mark.parametrize(
     ("changed", "said"),
@@ -346,6 +371,11 @@ LABELS = (torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.tensor([2, 1, 
         ({"label": torch.tensor([2, 1])}, "the shapes (3,), (3,) and (2,)"),
         ({"logits": torch.zeros(2, 1)}, "logits of shape (n_rows, 3), but got (2, 1)"),
         ({"logits": torch.zeros(3)}, "logits of shape (n_rows, 3), but got (3,)"),
+        ({"logits": torch.zeros(0, 3)}, "at least one row, but got the shape (0, 3)"),
+        ({"row": LABELS[0].byte()}, "row to be of int64 or int32, but got torch.uint8"),
+        ({"annotator": LABELS[1].byte()}, "annotator to be of int64 or int32, but got torch.uint8"),
+        ({"label": LABELS[2].float()}, "label to be of int64 or int32, but got torch.float32"),
+        ({"label": LABELS[2] > 0}, "label to be of int64 or int32, but got torch.bool"),
     ],
 )
 def test_what_torch_would_take_for_something_else_is_refused(loss, changed, said):

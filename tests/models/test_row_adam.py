@@ -61,10 +61,13 @@ def test_a_row_met_late_moves_as_at_its_first_step():
     torch.testing.assert_close(before[1] - parameter[1], torch.full((2, 3), 0.01))
 
 
-def test_its_state_can_be_saved_and_loaded():
-    one = start()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_its_state_can_be_saved_and_loaded(dtype):
+    one = torch.nn.Parameter(start().detach().to(dtype))
     first = RowAdam([one], lr=0.01)
-    grads = [sparse_grad([step % 4], torch.randn(1, 2, 3), one.shape) for step in range(12)]
+    grads = [
+        sparse_grad([step % 4], torch.randn(1, 2, 3, dtype=dtype), one.shape) for step in range(12)
+    ]
     for grad in grads[:6]:
         one.grad = grad
         first.step()
@@ -76,6 +79,7 @@ def test_its_state_can_be_saved_and_loaded():
         first.step()
         second.step()
     assert torch.equal(one, other)
+    assert second.state[other]["averages"].dtype == torch.float32
 
 
 def test_dense_gradients_are_refused():

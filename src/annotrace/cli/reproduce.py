@@ -78,20 +78,30 @@ def reproduce(
       annotrace reproduce cifar10-table --data-dir cifar-10-batches-bin/ --protocol paper
       annotrace reproduce cifar10-table --only-draw
     """
-    from annotrace.experiments.sweep import sweep
+    from annotrace.errors import SweepError
+    from annotrace.experiments.sweep import finished, sweep
 
     experiment, options = find_experiment(name), options_from(flags)
     folder = out or Path("runs") / name
+    failure = None
     if not only_draw:
-        sweep(experiment, options, out=folder, data_dir=data_dir, device=device)
+        try:
+            sweep(experiment, options, out=folder, data_dir=data_dir, device=device)
+        except SweepError as error:
+            failure = error
+            if not finished(experiment, options, folder):
+                raise
     written = experiment.draw(_finished(experiment, options, folder), folder)
     _tell(written)
+    if failure is not None:
+        raise failure
 
 
 def _finished(experiment: Experiment, options: Options, folder: Path) -> list[Result]:
     from annotrace.errors import RunError
+    from annotrace.experiments.plans import make_plan
     from annotrace.experiments.results import FILE
-    from annotrace.experiments.sweep import finished, make_plan
+    from annotrace.experiments.sweep import finished
 
     results = finished(experiment, options, folder)
     planned = len(make_plan(experiment, options))

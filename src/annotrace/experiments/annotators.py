@@ -57,7 +57,7 @@ def show(run: Run, data: Split, device: torch.device) -> Result:
 
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
-    """Draw the matrices, a row for each group, and a table of skills."""
+    """Draw the matrices, a row for each group, and a table of their diagonals."""
     from annotrace.experiments import drawing, tables
 
     rows = [
@@ -73,7 +73,7 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
         for result in results
         for skills in [result["true_skills"]]
     ]
-    table = tables.markdown(["group", "mean skill", "skills drawn"], lines, left=3)
+    table = tables.markdown(["group", "mean skill", "mean diagonals"], lines, left=3)
     text = tables.page("Two groups of annotators (figure 8)", results, [table])
     return [*written, tables.write(text, folder / "annotators.md")]
 

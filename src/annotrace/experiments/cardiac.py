@@ -20,6 +20,7 @@ from annotrace.experiments.cardiac_views import (
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
 from annotrace.experiments.runs import (
+    PUBLISHED,
     TRAINED_ONCE,
     Experiment,
     Recipe,
@@ -41,10 +42,7 @@ N_TRAIN, N_TEST = 12_000, 3_000
 RECIPES = {
     "paper": Recipe(
         {"protocol": "paper", "backbone": "cnn-wide", "select": "truth"},
-        by_method={
-            "mbem": {"steps": 10, "smoothing": 0.0},
-            "vanilla": {"weight_decay": 1e-4},
-        },
+        by_method=PUBLISHED,
     ),
     "fast": Recipe(
         {

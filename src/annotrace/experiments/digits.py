@@ -13,6 +13,7 @@ from annotrace.experiments.crowds import FLIPPERS, GROUP, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
 from annotrace.experiments.runs import (
+    PUBLISHED,
     Experiment,
     Recipe,
     Result,
@@ -28,7 +29,10 @@ DENSITIES = (GROUP, 1)
 SKILL = 0.4
 SEEDS = 3
 
-RECIPES = {"paper": Recipe({"protocol": "paper", "select": "truth"}), "fast": Recipe({})}
+RECIPES = {
+    "paper": Recipe({"protocol": "paper", "select": "truth"}, by_method=PUBLISHED),
+    "fast": Recipe({}),
+}
 
 
 def load(data_dir: Path | None) -> Split:
@@ -45,7 +49,7 @@ def plan(options: Options) -> list[Run]:
             "digits",
             method,
             FLIPPERS,
-            skill,
+            SKILL,
             density,
             seed,
             options.protocol,
@@ -53,8 +57,7 @@ def plan(options: Options) -> list[Run]:
             options.limit_items,
         )
         for density in chosen_densities(DENSITIES, options)
-        for skill in options.skills or (SKILL,)
-        for seed in qualifying_seeds(FLIPPERS, skill, options.seeds or SEEDS)
+        for seed in qualifying_seeds(FLIPPERS, SKILL, options.seeds or SEEDS)
         for method in chosen_methods(METHODS, options)
     ]
 

@@ -14,7 +14,16 @@ from annotrace.experiments import mnist_sweep
 from annotrace.experiments.crowds import FLIPPERS, GROUP, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import TRAINED_ONCE, Experiment, Recipe, Result, Run, chosen_methods
+from annotrace.experiments.runs import (
+    TRAINED_ONCE,
+    Experiment,
+    Recipe,
+    Result,
+    Run,
+    chosen_methods,
+    epochs_of,
+    find_method,
+)
 
 METHODS = ("trace", "gem", "mbem")
 SKILL = 0.35
@@ -66,7 +75,7 @@ def _varied(method: str, options: Options) -> list[dict[str, Any]]:
     settings = RECIPES[options.protocol].settings(method, GROUP, options)
     if method == "trace":
         return [{**settings, "lam": lam} for lam in LAMBDAS]
-    most = settings["epochs"]
+    most = epochs_of(find_method(method)[0](**settings))
     return [{**settings, "steps": steps} for steps in sorted({min(T, most) for T in EM_STEPS})]
 
 

@@ -10,6 +10,7 @@ from annotrace.errors import InputError
 from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, qualifying_seeds
 from annotrace.experiments.options import Options
 from annotrace.experiments.runs import (
+    PUBLISHED,
     TRAINED_ONCE,
     Recipe,
     Run,
@@ -26,15 +27,10 @@ DRAWS = {FLIPPERS: 3, SPAMMERS: 1}
 SEVERAL_DRAWS = ("trace", "no-trace")
 """Methods that have all the draws; the others have the first, unless more are asked for."""
 
-# The paper does not tell T and G for MNIST; these are those of its cardiac experiments.
 RECIPES = {
     "paper": Recipe(
         {"protocol": "paper", "backbone": "cnn", "select": "truth"},
-        by_method={
-            "gem": {"steps": 10, "smoothing": 0.0},
-            "mbem": {"steps": 10, "smoothing": 0.0},
-            "vanilla": {"weight_decay": 1e-4},
-        },
+        by_method=PUBLISHED,
     ),
     # Without the warm-up most ReLUs of two layers were dead after an epoch. Matrices that learn 10
     # times as fast as the network settled before it told classes apart. (Both were measured before

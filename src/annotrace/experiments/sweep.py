@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from annotrace.data import LabelledSet
-from annotrace.errors import AnnotraceError, InputError
+from annotrace.errors import AnnotraceError, SweepError
 from annotrace.experiments.options import Options
+from annotrace.experiments.plans import make_plan
 from annotrace.experiments.progress import show_sweep
 from annotrace.experiments.results import FILE, add_result, open_results, read_results
-from annotrace.experiments.runs import Experiment, Result, Run, find_method
-from annotrace.parameters import check_parameters
+from annotrace.experiments.runs import Experiment, Result, Run
 from annotrace.training import pick_device
 
 
@@ -46,7 +46,7 @@ def sweep(
     ------
     KeyboardInterrupt
         On Ctrl-C, with a message that says what is kept.
-    AnnotraceError
+    SweepError
         At the end, if runs failed: the others are kept.
     """
     plan = make_plan(experiment, options)
@@ -64,18 +64,6 @@ def finished(experiment: Experiment, options: Options, out: Path) -> list[Result
     """Give the results that are there of an experiment's plan, in the order of the plan."""
     there = {result["key"]: result for result in read_results(out / FILE)}
     return [there[run.key] for run in make_plan(experiment, options) if run.key in there]
-
-
-def make_plan(experiment: Experiment, options: Options) -> list[Run]:
-    """Give the runs of an experiment, each once."""
-    plan = list({run.key: run for run in experiment.plan(options)}.values())
-    used = {name for run in plan for name in run.settings}
-    unused = [name for name, _ in options.set if name not in used]
-    if unused:
-        raise InputError(f"--set {unused[0]}: no method of {experiment.name} has such a setting.")
-    for method, run in {run.method: run for run in plan if run.settings}.items():
-        check_parameters(find_method(method)[0](**run.settings))
-    return plan
 
 
 def _do(
@@ -107,9 +95,9 @@ def _do(
             add_result(path, result)
             progress.finish(run, result)
     if failed:
-        raise AnnotraceError(
+        raise SweepError(
             f"{len(failed)} of {total} runs failed, the first with: {failed[0]} The others are in "
-            f"{path}, and the same command tries these again."
+            f"{path}; the same command tries these alone again."
         )
 
 

@@ -21,10 +21,12 @@ from annotrace.models.safe_math import (
     log_normalize,
     log_softplus,
     log_softplus_and_slope,
+    refuse_second_derivatives,
 )
 from annotrace.parameters import AtLeastTwo, Count, check_value
 
 Parametrization: TypeAlias = Literal["softplus", "softmax"]
+FAR_DOWN = 50.0
 
 
 class Confusion(nn.Module):
@@ -129,6 +131,7 @@ class Confusion(nn.Module):
         """
         if self.sparse:
             return self.log_columns_and_traces(annotator, label)[0]
+        check_whole_numbers(annotator=annotator, label=label)
         return self.log_matrices()[annotator, :, label]
 
     def log_columns_and_traces(self, annotator: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,6 +142,7 @@ class Confusion(nn.Module):
         log_columns : Tensor of shape (n_labels, n_classes)
         traces : Tensor of shape (n_labels,)
         """
+        check_whole_numbers(annotator=annotator, label=label)
         return _BatchColumns.apply(  # type: ignore[no-any-return,no-untyped-call]
             self.weight, self.shared, annotator, label, self.parametrization
         )
@@ -221,6 +225,13 @@ def _trace_share(frequency: Tensor | None) -> Tensor | None:
     return torch.where(frequency > 0, share, 0.0)
 
 
+def check_whole_numbers(**parts: Tensor) -> None:
+    """Refuse what torch would not take for numbers of rows: uint8 is a mask to it."""
+    for name, part in parts.items():
+        if part.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"Expected {name} to be of int64 or int32, but got {part.dtype}.")
+
+
 def _log_rows(weight: Tensor, parametrization: Parametrization) -> Tensor:
     return log_normalize(weight if parametrization == "softmax" else log_softplus(weight))
 
@@ -246,6 +257,8 @@ class _BatchColumns(torch.autograd.Function):
             chosen += shared
         if parametrization == "softmax":
             chosen -= chosen.amax(-1, keepdim=True)
+        elif _may_be_far_down(chosen):
+            chosen += (-FAR_DOWN - chosen.amax(-1, keepdim=True)).clamp_(min=0)
         column = label[:, None, None].expand(-1, chosen.shape[1], 1)
         reported = chosen.gather(2, column).squeeze(2)
         rows = _ROWS[parametrization]
@@ -262,6 +275,7 @@ class _BatchColumns(torch.autograd.Function):
     def backward(
         ctx: Any, grad_columns: Tensor, grad_traces: Tensor
     ) -> tuple[Tensor, Tensor | None, None, None, None]:
+        refuse_second_derivatives()
         chosen, log_slope, total, right, column, annotator = ctx.saved_tensors
         # With A = f(w) / sum f(w), d log A_ij / d w_ik = 1[j = k] (log f)'(w_ik) - f'(w_ik) / sum.
         slope = ctx.slope(chosen)
@@ -274,6 +288,17 @@ class _BatchColumns(torch.autograd.Function):
         with torch.sparse.check_sparse_tensor_invariants(enable=False):
             sparse = torch.sparse_coo_tensor(annotator[None], grad.to(dtype), shape)
         return sparse, grad.sum(0).to(dtype) if ctx.shares else None, None, None, None
+
+
+def _may_be_far_down(weight: Tensor) -> bool:
+    """Say whether some row may be all below -50, where looking is cheaper than lifting it.
+
+    Softplus is the exponential there, so that a lifted row has the same matrix; without, its sum
+    would be 0 from -104 on. To look at what is on a GPU would be to wait for it.
+    """
+    if weight.is_cuda or torch.compiler.is_compiling() or weight.numel() == 0:
+        return True
+    return bool(weight.amin() < -FAR_DOWN)
 
 
 class _Rows(NamedTuple):
@@ -319,4 +344,5 @@ class FixedConfusion(nn.Module):
 
     def log_columns(self, annotator: Tensor, label: Tensor) -> Tensor:
         """Give the log-probability of each label under each true class, (n_labels, n_classes)."""
+        check_whole_numbers(annotator=annotator, label=label)
         return self.log_matrices[annotator, :, label]

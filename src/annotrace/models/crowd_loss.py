@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.errors import InputError
-from annotrace.models.confusion import Confusion
+from annotrace.models.confusion import Confusion, check_whole_numbers
 from annotrace.models.safe_math import (
     at_least_float32,
     mixture_log_likelihood,
@@ -71,6 +71,7 @@ def crowd_nll(
     >>> crowd_nll(logits, layer, row, annotator, label).item()  # doctest: +ELLIPSIS
     1.27...
     """
+    _check_rows(logits)
     return label_log_likelihood(logits, layer, row, annotator, label).sum() / -len(logits)
 
 
@@ -100,6 +101,7 @@ def trace_regularized_nll(
     """
     _check_labels(row, annotator, label)
     _check_logits(logits, layer.n_classes)
+    _check_rows(logits)
     log_p = F.log_softmax(at_least_float32(logits), dim=-1)
     if not layer.sparse:
         log_matrices = layer.log_matrices().to(log_p.dtype)
@@ -125,6 +127,14 @@ def _check_logits(logits: Tensor, n_classes: int) -> None:
         )
 
 
+def _check_rows(logits: Tensor) -> None:
+    """Refuse a mean over nothing."""
+    if len(logits) == 0:
+        raise InputError(
+            f"Expected logits of at least one row, but got the shape {tuple(logits.shape)}."
+        )
+
+
 def _check_labels(row: Tensor, annotator: Tensor, label: Tensor) -> None:
     """Refuse what torch would broadcast, or count from the end; nothing here waits for a GPU."""
     shapes = [tuple(part.shape) for part in (row, annotator, label)]
@@ -133,6 +143,7 @@ def _check_labels(row: Tensor, annotator: Tensor, label: Tensor) -> None:
             "Expected row, annotator and label of one length, a number each for every label, but "
             f"got the shapes {shapes[0]}, {shapes[1]} and {shapes[2]}."
         )
+    check_whole_numbers(row=row, annotator=annotator, label=label)
     if label.device.type != "cpu" or len(label) == 0 or torch.compiler.is_compiling():
         return
     for name, part in (("annotator", annotator), ("label", label)):
@@ -203,5 +214,6 @@ def posterior(log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:
     log_columns : Tensor of shape (n_labels, n_classes)
     row : LongTensor of shape (n_labels,)
     """
+    check_whole_numbers(row=row)
     (evidence,) = add_up(log_columns.to(log_p.dtype), (row, len(log_p)))
     return F.softmax(log_p + evidence, dim=-1)

@@ -47,6 +47,17 @@ class RowAdam(Optimizer):
                     self._step(parameter, group)
         return loss
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load what `state_dict` gave; unlike torch's, averages stay in float32 for any layer."""
+        super().load_state_dict(state_dict)
+        numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
+        parameters = [each for group in self.param_groups for each in group["params"]]
+        for number, parameter in zip(numbers, parameters, strict=True):
+            if number in state_dict["state"]:
+                averages = state_dict["state"][number]["averages"]
+                own = averages.to(parameter.device, torch.float32, copy=True)
+                self.state[parameter]["averages"] = own
+
     def _step(self, parameter: Tensor, group: dict[str, Any]) -> None:
         state = self.state[parameter]
         size = parameter[0].numel()

@@ -99,3 +99,10 @@ def test_em_of_the_paper_counts_without_smoothing(name):
         if run.method in ("gem", "mbem"):
             assert run.settings["smoothing"] == 0.0
             assert run.settings["steps"] == (2 if name == "cifar10-table" else 10)
+
+
+@pytest.mark.parametrize("name", ["digits", "cifar10-table"])
+def test_what_chooses_by_held_out_labels_does_not_say_that_the_truth_chose(name):
+    chosen_by = {run.method: run.settings["select"] for run in planned(name, protocol="paper")}
+    assert chosen_by.pop("crossfit") == chosen_by.pop("auto", "likelihood") == "likelihood"
+    assert set(chosen_by.values()) == {"truth"}

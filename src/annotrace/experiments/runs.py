@@ -35,6 +35,9 @@ PUBLISHED = {
     "gem": {"steps": 10, "smoothing": 0.0},
     "mbem": {"steps": 10, "smoothing": 0.0},
     "vanilla": {"weight_decay": 1e-4},
+    # Held-out labels choose in these, whatever the others go by.
+    "auto": {"select": "likelihood"},
+    "crossfit": {"select": "likelihood"},
 }
 """Settings of single methods by protocol "paper", where an experiment has no others."""
 

@@ -6,7 +6,6 @@ from crowds import blobs
 
 import annotrace as at
 from annotrace.errors import InputError
-from annotrace.methods.inputs import known_classes
 
 
 def fit(X, y, **settings):
@@ -94,35 +93,3 @@ def test_a_table_without_labels_is_refused():
     empty = at.LabelTable.from_codes([], [], [], n_items=50, n_annotators=2, n_classes=3)
     with pytest.raises(InputError, match="no labels"):
         fit(X, empty)
-
-
-@pytest.mark.parametrize(
-    "gold",
-    [{"b": "dog", "c": "cat"}, [None, "dog", "cat", None], [float("nan"), "dog", "cat", -1]],
-    ids=["mapping", "none", "nan"],
-)
-def test_known_classes_are_given_by_name(gold):
-    np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])
-
-
-@pytest.mark.parametrize(
-    ("gold", "message"),
-    [
-        ({"z": "dog"}, "`gold` names items 'z', but there are no such items"),
-        ({"a": "cow"}, "`gold` names classes 'cow', but the classes are 'cat', 'dog'"),
-        (["cat"], r"`gold` to be of shape \(4,\), a class or None for each item, but got \(1,\)"),
-    ],
-)
-def test_known_classes_that_cannot_be_are_refused(gold, message):
-    with pytest.raises(InputError, match=message):
-        known_classes(four_items(), gold)
-
-
-def four_items():
-    return at.LabelTable.from_long(
-        {
-            "item": ["a", "b", "c", "d"],
-            "annotator": ["x", "x", "y", "y"],
-            "label": ["cat", "dog", "cat", "dog"],
-        }
-    )

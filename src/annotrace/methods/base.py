@@ -21,9 +21,10 @@ from annotrace.diagnosis.confidence import settled
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, learned_before
-from annotrace.methods.inputs import Gold, Items, known_classes, match, rows_to_predict
+from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,12 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
-from annotrace.errors import InputError, first_few
+from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.vocabulary import as_names, look_up
 
 Items: TypeAlias = ArrayLike | Iterable[Any] | None
-Gold: TypeAlias = Mapping[Any, Any] | ArrayLike | None
 
 
 def match(estimator: Any, X: Any, y: Any, items: Items) -> tuple[ItemSource, LabelTable]:
@@ -137,50 +135,3 @@ def _one_annotator(y: NDArray[Any]) -> LabelTable:
         classes=classes,
         positional=True,
     )
-
-
-def known_classes(table: LabelTable, gold: Gold) -> NDArray[np.int32]:
-    """Code the classes that are known for certain.
-
-    Parameters
-    ----------
-    table : LabelTable
-    gold : mapping from item to class, or array-like of shape (n_items,), optional
-        By name; in an array None, NaN or -1 is unknown.
-
-    Returns
-    -------
-    ndarray of shape (n_items,), int32
-        -1 where the class is not known.
-    """
-    known = np.full(table.n_items, -1, np.int32)
-    if gold is None:
-        return known
-    if isinstance(gold, Mapping):
-        item = look_up(as_names(list(gold)), table.items)
-        _check_found(item, list(gold), "items", "there are no such items")
-        classes = list(gold.values())
-    else:
-        listed = np.asarray(gold, dtype=object)
-        if listed.shape != (table.n_items,):
-            raise InputError(
-                f"Expected `gold` to be of shape ({table.n_items},), a class or None for each "
-                f"item, but got {listed.shape}."
-            )
-        item = np.flatnonzero([not _is_missing(value) for value in listed]).astype(np.int32)
-        classes = listed[item].tolist()
-    if classes:
-        code = look_up(as_names(classes), table.classes)
-        _check_found(code, classes, "classes", f"the classes are {first_few(table.classes)}")
-        known[item] = code
-    return known
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value == -1 or value != value
-
-
-def _check_found(code: NDArray[Any], names: list[Any], what: str, why: str) -> None:
-    missing = [names[place] for place in np.flatnonzero(code < 0)]
-    if missing:
-        raise InputError(f"`gold` names {what} {first_few(missing)}, but {why}.")

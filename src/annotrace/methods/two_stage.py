@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace import aggregation
+from annotrace.labels.gold import by_name
 from annotrace.methods.targets import TargetEstimator
 from annotrace.parameters import NotNegative
 from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits
@@ -51,7 +52,7 @@ class TwoStage(TargetEstimator):
 
     def _targets(self, settings: Settings) -> Tensor:
         self.aggregation_ = aggregation.make(self.aggregate, random_state=settings.seed)
-        self.aggregation_.fit(self.table_, gold=self.gold_)
+        self.aggregation_.fit(self.table_, gold=by_name(self.table_, self.gold_))
         self.confusion_ = self.aggregation_.confusion_
         posterior = torch.from_numpy(self.aggregation_.posterior_)
         if not self.hard:

@@ -57,6 +57,7 @@ class _Learned:
     classes_: NDArray[Any]
     input_shape_: tuple[int, ...]
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
     named_rows_: bool
     versions_: dict[str, str]
 
@@ -118,6 +119,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         Whether the labels show the truth, and what would help; ``print`` says it in words.
     table_ : LabelTable
         The labels, item k being row k of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        The columns of X, where it has names for them; others, or another order, are refused later.
     network_ : nn.Module
         From stored rows to logits.
     history_ : list of Epoch

@@ -40,7 +40,11 @@ from annotrace.version import __version__
 
 FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
-_LEARNED = ("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_")
+_LEARNED = (
+    *("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_"),
+    *("vote_confusion_", "weights_"),
+)
+_CHOSEN = ("chosen_", "epochs_", "mixup_", "label_loss_")  # what json can hold
 _VOCABULARIES = ("items", "annotators", "classes")
 _NEEDED = {
     *("method", "params", "custom_backbone", "history", "sha256"),
@@ -63,7 +67,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
         write_confusion(folder, model.table_, model.confusion_)
     else:
         (folder / "confusion.npz").unlink(missing_ok=True)
-    described = json.dumps(_describe(model, weights), indent=1, default=str) + "\n"
+    described = json.dumps(_describe(model, weights), indent=1, default=_plain) + "\n"
     _write(folder / "run.json", lambda file: file.write(described.encode()))
 
 
@@ -217,7 +221,9 @@ def _pack(names: Names) -> Tensor:
 
 
 def _unpack(packed: Tensor) -> Names:
-    return as_names(json.loads(packed.numpy().tobytes().decode()))
+    names = json.loads(packed.numpy().tobytes().decode())
+    # A vector of labels may be of these, and its classes are not turned into names.
+    return np.array(names) if isinstance(names[0], bool | float) else as_names(names)
 
 
 def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
@@ -230,6 +236,7 @@ def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
         "custom_backbone": custom,
         "input_shape": list(model.input_shape_),
         "named_rows": model.named_rows_,
+        "feature_names": list(getattr(model, "feature_names_in_", [])),
         "positional": table.positional,
         "counts": {
             "items": table.n_items,
@@ -238,10 +245,15 @@ def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
             "classes": table.n_classes,
         },
         "diagnosis": describe_diagnosis(model),
+        "chosen": {name: getattr(model, name) for name in _CHOSEN if hasattr(model, name)},
         "history": [asdict(epoch) for epoch in model.history_],
         "versions": versions(),
         "sha256": {"model.safetensors": hashlib.sha256(weights).hexdigest()},
     }
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -299,8 +311,12 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
     model.input_shape_ = tuple(described["input_shape"])
     model.n_features_in_ = int(np.prod(model.input_shape_))
     model.named_rows_ = described["named_rows"]
+    if described.get("feature_names"):
+        model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     model.history_ = [Epoch(**epoch) for epoch in described["history"]]
     model.versions_ = described.get("versions", {})
+    for name, value in described.get("chosen", {}).items():
+        setattr(model, name, value)
     for name in _LEARNED:
         if name in tensors:
             setattr(model, name, tensors[name].numpy()[()])  # a number, if it was one

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,6 +151,13 @@ class Aggregation(Diagnosed, ABC):
         self._check_fitted()
         chosen: Names = self.table_.classes[self._estimate()]
         return chosen
+
+    def save(self, folder: str | Path) -> None:
+        """Write what was found to a folder; `annotrace.load` reads it back."""
+        from annotrace.aggregation.runs import save_aggregation
+
+        self._check_fitted()
+        save_aggregation(self, Path(folder))
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def test_predicting_before_learning_is_an_error():
 
 
 def test_wrong_gold_and_past_are_told(crowd):
-    with pytest.raises(InputError, match="30 items"):
+    with pytest.raises(InputError, match=r"shape \(30,\)"):
         make().fit(crowd, gold=[0, 1])
     with pytest.raises(InputError, match="annotator, true, reported"):
         make().fit(crowd, confusion_prior=np.ones((2, 3, 3)))

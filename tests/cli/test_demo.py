@@ -1,8 +1,12 @@
+import base64
+import io
 import re
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from PIL import Image
 
 import annotrace as at
 from annotrace.cli.main import main
@@ -43,6 +47,17 @@ def test_the_annotators_are_told_with_true_and_estimated_skill(demo):
     assert all(abs(true - 0.5) < 0.05 and abs(guess - true) < 0.15 for *_, true, guess in rows)
     written = pl.read_csv(out / "annotators.csv")["skill"]
     assert [guess for *_, guess in rows] == written.round(3).to_list()
+
+
+def test_the_report_shows_the_pictures_of_its_items(demo):
+    out, _ = demo
+    page = (out / "report.html").read_text(encoding="utf-8")
+    shown = re.findall(r'base64,([^"]+)".*?<bdi class="name">(\d+)</bdi>', page)
+    assert len(shown) > 20
+    digits = at.data.load_digits().split(1400)[0].X.reshape(-1, 8, 8)
+    for picture, item in shown:
+        pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(picture))))
+        np.testing.assert_array_equal(pixels, np.round(digits[int(item)] / 16 * 255))
 
 
 def test_an_earlier_run_is_not_written_over_unasked(annotrace, tmp_path):

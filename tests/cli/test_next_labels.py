@@ -1,3 +1,4 @@
+import gzip
 import json
 
 import numpy as np
@@ -76,6 +77,11 @@ def test_capacity_and_cost_come_from_a_file(annotrace, sparse):
     assert counts.get("p0", 0) <= 2
     assert "p2" not in counts
     assert counts.get("new", 0) <= 3
+    (sparse / "people.csv.gz").write_bytes(gzip.compress((sparse / "people.csv").read_bytes()))
+    words = (*words[:3], "people.csv.gz", *words[4:], "--out", "packed.csv")
+    assert annotrace("next", "run", *words).exit_code == 0
+    written = (sparse / "run" / "next.csv").read_bytes()
+    assert (sparse / "packed.csv").read_bytes() == written
 
 
 def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
@@ -100,16 +106,18 @@ def test_nothing_to_gain_is_said(annotrace, run):
     [
         (("none", "--budget", 5), "none: no run here"),
         (("run", "--budget", 5, "--out", "labels.csv"), "is already there"),
-        (("run", "--budget", 5, "--annotators", "absent.csv"), "absent.csv: No such file"),
+        (("run", "--budget", 5, "--annotators", "absent.csv"), "absent.csv: no such file"),
         (("run", "--budget", 5, "--annotators", "labels.csv"), "expected a column 'annotator'"),
         (("run", "--budget", 5, "--annotators", "bad.csv"), "row 3, column 'capacity'"),
         (("run", "--budget", 5, "--annotators", "twice.csv"), "'ann' stands there more than once"),
+        (("run", "--budget", 5, "--annotators", "empty.csv"), "empty.csv is empty"),
         (("run", "--budget", 5, "--annotators", "dear.csv"), "cost of a label by ann to be above"),
     ],
 )
 def test_bad_input_is_one_line(annotrace, run, words, said):
     (run.parent / "bad.csv").write_text("annotator,capacity\nann,3\nbob,many\n")
     (run.parent / "twice.csv").write_text("annotator,capacity\nann,3\nann,4\n")
+    (run.parent / "empty.csv").touch()
     (run.parent / "dear.csv").write_text("annotator,cost\nann,0\n")
     result = annotrace("next", *words)
     assert result.exit_code == 2

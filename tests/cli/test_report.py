@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 import annotrace as at
-from annotrace.methods.aggregated_runs import AggregatedRun
+from annotrace.aggregation.runs import AggregatedRun
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
 
@@ -79,12 +79,3 @@ def test_at_load_reads_aggregations_with_what_they_were_made_with(aggregated):
     said = json.loads(read(aggregated / "run.json"))
     assert run.diagnosis_.verdict == said["diagnosis"]["verdict"]
     np.testing.assert_allclose(run.prior_.sum(), 1)
-
-
-def test_runs_written_before_reports_can_be_read(annotrace, aggregated):
-    path = aggregated / "run.json"
-    said = json.loads(read(path))
-    for name in ("prior", "objective", "params"):
-        del said[name]
-    path.write_text(json.dumps(said))
-    assert annotrace("report", "run").exit_code == 0

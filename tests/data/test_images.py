@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from annotrace.data import ImageFolder, ItemSource
 from annotrace.errors import InputError
@@ -46,6 +46,15 @@ def test_sixteen_bits_are_scaled_not_clipped(tmp_path):
     Image.fromarray(levels).save(tmp_path / "x.png")
     batch = ImageFolder(tmp_path, size=(2, 2), color=False).load(np.array([0]))
     assert batch[0].tolist() == [[0, 100], [200, 255]]
+
+
+def test_images_are_turned_upright(tmp_path):
+    sideways = Image.fromarray(np.array([[10, 20], [30, 40]], dtype=np.uint8))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    sideways.save(tmp_path / "x.png", exif=exif)
+    batch = ImageFolder(tmp_path, size=(2, 2), color=False).load(np.array([0]))
+    assert batch[0].tolist() == [[30, 10], [40, 20]]
 
 
 def test_resizing_is_bilinear(tmp_path):

@@ -20,8 +20,8 @@ from annotrace.labels.codes import (
     [
         ([0.5], "Expected `item` to be integers in one dimension, but got float64"),
         ([[0]], "of shape (1, 1)"),
-        ([0, 1, 3], "Expected `item` codes from 0 to 2, but label 2 has 3."),
-        ([0, -1], "but label 1 has -1."),
+        ([0, 1, 3], "Expected `item` codes from 0 to 2, but entry 2 has 3."),
+        ([0, -1], "but entry 1 has -1."),
     ],
 )
 def test_codes_are_integers_in_range(values, message):

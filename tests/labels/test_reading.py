@@ -167,6 +167,7 @@ np.save(OBJECTS, np.array([[None, 1]], dtype=object), allow_pickle=True)
 BAD_FILES = {
     "empty": (b"", {}, "is empty"),
     "blank": (b"\n\n", {}, "is empty"),
+    "byte order mark alone": (b"\xef\xbb\xbf\n", {}, "is empty"),
     "header only": ("item,worker,label\n", {}, "has a header and no rows below it"),
     "no such column": (CSV, {"label": "vote"}, "has no column 'vote'; it has 'task', 'worker'"),
     "duplicate headers": ("item,worker,item\n1,2,3\n", {}, "columns 1 and 3 are both named 'item'"),

@@ -54,6 +54,16 @@ def test_a_table_cannot_be_changed(table):
         hash(table)
 
 
+def test_names_are_the_tables_own():
+    names = {role: np.array([7, 8]) for role in ("items", "annotators", "classes")}
+    made = LabelTable([0, 1], [0, 1], [0, 1], **names)
+    wide = LabelTable.from_wide([[0, 1], [1, 0]], items=names["items"])
+    for own in names.values():
+        own[0] = 99
+    assert made.items.tolist() == made.annotators.tolist() == made.classes.tolist() == [7, 8]
+    assert wide.items.tolist() == [7, 8]
+
+
 @pytest.mark.parametrize(
     "twin", [copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t))]
 )
@@ -71,7 +81,7 @@ def test_codes_are_positional():
     assert (table.n_items, table.n_annotators, table.n_classes) == (4, 1, 3)
     assert table.item.tolist() == [0, 1]
     assert table.label.tolist() == [0, 2]
-    with pytest.raises(InputError, match="Expected `label` codes from 0 to 1, but label 0 has 2"):
+    with pytest.raises(InputError, match="Expected `label` codes from 0 to 1, but entry 0 has 2"):
         LabelTable.from_codes([0], [0], [2], n_classes=2)
 
 

@@ -31,11 +31,24 @@ def test_an_annotator_unseen_in_fit_is_taken_for_the_pool():
     np.testing.assert_allclose(model.posterior(X[:1], table), expected / expected.sum(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("y", [[[2, 2, -1], [2, -1, 2]], [2, 2]], ids=["several", "one"])
+def test_new_labels_may_be_all_alike(y):
+    model, X, _ = fitted()
+    expected = model.predict_proba(X[:2])
+    for row, labels in enumerate(np.reshape(y, (2, -1))):
+        for annotator in np.flatnonzero(labels >= 0):
+            expected[row] *= model.confusion_[annotator, :, 2]
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.posterior(X[:2], y), expected, rtol=1e-6)
+
+
 def test_a_class_unseen_in_fit_is_refused():
     model, X, _ = fitted()
     table = at.LabelTable.from_codes([0], [0], [3], n_items=1, n_annotators=1, n_classes=4)
     with pytest.raises(InputError, match="classes '3' that were not there in `fit`"):
         model.posterior(X[:1], table)
+    with pytest.raises(InputError, match="classes '3' that were not there in `fit`"):
+        model.posterior(X[:1], [[3, 1]])
 
 
 def test_a_method_without_annotators_says_what_to_use():

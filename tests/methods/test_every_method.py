@@ -158,3 +158,15 @@ def test_methods_are_listed_with_paper_year_and_a_line():
     assert all(entry.summary and entry.paper for entry in listed)
     with pytest.raises(InputError, match="no method 'majik'; there are auto, crossfit, trace"):
         at.make("majik")
+
+
+@pytest.mark.parametrize("name", ["vanilla", "gem", "crossfit"])
+def test_a_seed_may_be_of_any_size(name):
+    X, _, table, _ = blobs(n_items=60)
+    seeds = (2**45, 2**45, 2**70)
+    one, same, other = (
+        at.make(name, epochs=4, random_state=seed, **QUICK.get(name, {})).fit(X, table).posterior_
+        for seed in seeds
+    )
+    np.testing.assert_array_equal(one, same)
+    assert np.any(one != other)

@@ -6,7 +6,6 @@ from crowds import blobs
 
 import annotrace as at
 from annotrace.errors import InputError
-from annotrace.methods.inputs import known_classes
 
 
 def fit(X, y, **settings):
@@ -54,7 +53,41 @@ def test_a_frame_with_an_item_column_matches_itself(frame):
     names = [f"i{k}" for k in range(50)]
     features = frame({"image": names, "a": X[:, 0], "b": X[:, 1]})
     model = fit(features, named(table, names))
-    np.testing.assert_allclose(model.predict_proba(features), model.predict_proba(X))
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    without_names = at.data.ArraySource(X)
+    np.testing.assert_allclose(model.predict_proba(features), model.predict_proba(without_names))
+
+
+def columns(X, names, items, kind, folder):
+    """Rows of two features as a frame with items, a frame without, or a parquet file."""
+    features = {name: X[:, "ab".index(name)] for name in names}
+    frame = pl.DataFrame(features if kind == "plain frame" else {"item": items} | features)
+    if kind != "parquet":
+        return frame
+    frame.write_parquet(folder / f"{names}.parquet")
+    return at.data.read_features(folder / f"{names}.parquet")
+
+
+@pytest.mark.parametrize("kind", ["frame with items", "plain frame", "parquet"])
+def test_features_are_matched_by_name_after_saving_too(kind, tmp_path):
+    X, _, table, _ = blobs(n_items=50)
+    names = [f"i{k}" for k in range(50)]
+    labels = table if kind == "plain frame" else named(table, names)
+    same, swapped = (columns(X, order, names, kind, tmp_path) for order in ("ab", "ba"))
+    model = fit(same, labels)
+    model.save(tmp_path / "run")
+    for either in (model, at.load(tmp_path / "run")):
+        np.testing.assert_array_equal(either.predict_proba(same), model.predict_proba(same))
+        with pytest.raises(ValueError, match=r"(?s)feature names should match .* same order"):
+            either.predict_proba(swapped)
+        with pytest.raises(ValueError, match=r"(?s)feature names should match .* same order"):
+            either.posterior(swapped, labels)
+
+
+def test_names_of_features_are_forgotten_when_there_are_none():
+    X, _, table, _ = blobs(n_items=50)
+    model = fit(pd.DataFrame(X, columns=["a", "b"]), table)
+    assert not hasattr(model.fit(at.data.ArraySource(X), table), "feature_names_in_")
 
 
 def test_an_array_of_annotators_and_a_vector_are_labels_too():
@@ -94,35 +127,3 @@ def test_a_table_without_labels_is_refused():
     empty = at.LabelTable.from_codes([], [], [], n_items=50, n_annotators=2, n_classes=3)
     with pytest.raises(InputError, match="no labels"):
         fit(X, empty)
-
-
-@pytest.mark.parametrize(
-    "gold",
-    [{"b": "dog", "c": "cat"}, [None, "dog", "cat", None], [float("nan"), "dog", "cat", -1]],
-    ids=["mapping", "none", "nan"],
-)
-def test_known_classes_are_given_by_name(gold):
-    np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])
-
-
-@pytest.mark.parametrize(
-    ("gold", "message"),
-    [
-        ({"z": "dog"}, "`gold` names items 'z', but there are no such items"),
-        ({"a": "cow"}, "`gold` names classes 'cow', but the classes are 'cat', 'dog'"),
-        (["cat"], r"`gold` to be of shape \(4,\), a class or None for each item, but got \(1,\)"),
-    ],
-)
-def test_known_classes_that_cannot_be_are_refused(gold, message):
-    with pytest.raises(InputError, match=message):
-        known_classes(four_items(), gold)
-
-
-def four_items():
-    return at.LabelTable.from_long(
-        {
-            "item": ["a", "b", "c", "d"],
-            "annotator": ["x", "x", "y", "y"],
-            "label": ["cat", "dog", "cat", "dog"],
-        }
-    )

@@ -39,6 +39,13 @@ def test_a_folder_is_matched_by_name_and_made_small(tmp_path):
     assert decoded(picture(1)).size == (LARGEST, LARGEST // 2)
 
 
+def test_sixteen_bits_are_scaled_not_clipped(tmp_path):
+    levels = np.array([[0, 256 * 100], [256 * 200, 65535]], dtype=np.uint16)
+    Image.fromarray(levels).save(tmp_path / "a.png")
+    shown = decoded(pictures_of(tmp_path, table(["a"]))(0))
+    assert np.asarray(shown).tolist() == [[0, 100], [200, 255]]
+
+
 def test_a_wrong_number_of_pictures_is_an_error():
     with pytest.raises(InputError, match=r"for each of 2 items.*got \(3, 8, 8\)"):
         pictures_of(np.zeros((3, 8, 8)), table(["a", "b"]))

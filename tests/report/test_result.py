@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import annotrace as at
+from annotrace.aggregation.runs import AggregatedRun
 from annotrace.errors import InputError
-from annotrace.methods.aggregated_runs import AggregatedRun
 from annotrace.report.page import render
 from annotrace.report.result import result_of
 
@@ -66,7 +66,7 @@ def test_advice_names_numbers_not_names():
     assert "'ann'" not in " ".join([*said.reasons, *said.advice])
 
 
-@pytest.mark.parametrize("name", ["majority", "dawid-skene", "pooled"])
+@pytest.mark.parametrize("name", ["majority", "dawid-skene", "one-coin", "pooled"])
 def test_aggregations_go_by_their_short_names(small, name):
     assert result_of(at.aggregation.make(name).fit(small)).method == name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.merging import merge_tables
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
+from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Number, Seed, check_parameters
@@ -102,7 +104,7 @@ class Aggregation(Diagnosed, ABC):
     def fit(
         self,
         table: LabelTable,
-        gold: ArrayLike | None = None,
+        gold: Gold = None,
         confusion_prior: ArrayLike | None = None,
     ) -> Self:
         """Learn the truth of items and the confusion of annotators.
@@ -110,13 +112,13 @@ class Aggregation(Diagnosed, ABC):
         Parameters
         ----------
         table : LabelTable
-        gold : array-like of int, shape (n_items,), optional
-            The known class of each item, -1 where it is not known.
+        gold : mapping from item to class, or array-like of shape (n_items,), optional
+            Classes that are known for certain, by name; in an array None, NaN or -1 is unknown.
         confusion_prior : array-like of shape (n_annotators, n_classes, n_classes), optional
             Counts [annotator, true, reported] from each annotator's past.
         """
         check_parameters(self)
-        evidence = Evidence(table, gold, confusion_prior)
+        evidence = Evidence(table, known_classes(table, gold), confusion_prior)
         if not evidence.compares:
             return self._give_back(evidence)
         self._iterate(evidence, self._start(evidence), self.max_iter)
@@ -149,6 +151,13 @@ class Aggregation(Diagnosed, ABC):
         self._check_fitted()
         chosen: Names = self.table_.classes[self._estimate()]
         return chosen
+
+    def save(self, folder: str | Path) -> None:
+        """Write what was found to a folder; `annotrace.load` reads it back."""
+        from annotrace.aggregation.runs import save_aggregation
+
+        self._check_fitted()
+        save_aggregation(self, Path(folder))
 
     @property
     def settings(self) -> dict[str, Any]:

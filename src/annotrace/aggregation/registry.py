@@ -92,6 +92,17 @@ def make(name: str = DEFAULT, **settings: Any) -> Aggregation:
     raise InputError(f"There is no aggregation {name!r}; there are {known}.")
 
 
+def name_of(aggregation: Aggregation) -> str:
+    """Give the short name of an aggregation, or of its class where it has none."""
+    # One that is another with settings of its own stands below that other.
+    for entry in reversed(_ENTRIES):
+        given = getattr(entry.maker, "keywords", {}).items()
+        same = all(getattr(aggregation, name, None) == value for name, value in given)
+        if same and type(entry.maker()) is type(aggregation):
+            return entry.name
+    return type(aggregation).__name__
+
+
 def list_aggregations() -> list[Entry]:
     """Tell every aggregation: name, paper, year and one line; the default first."""
     return list(_ENTRIES)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,11 +70,10 @@ def aggregate(
     if not quiet:
         click.echo(describe_labels(table, layout))
     _fit(aggregation, table)
-    frame = aggregation.annotators_
-    _write(out, aggregation, frame, name)
+    aggregation.save(out)
     where = write_run_report(aggregation, out, report, anonymous=anonymous)
     if not quiet:
-        _tell(aggregation, frame, name, out, where)
+        _tell(aggregation, name, out, where)
 
 
 def _fit(aggregation: Aggregation, table: LabelTable) -> None:
@@ -93,59 +91,11 @@ def _fit(aggregation: Aggregation, table: LabelTable) -> None:
         click.echo(f"Warning: {said}", err=True)
 
 
-def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
-    from annotrace.labels.writing import replacing, write_csv
-    from annotrace.methods.runs import describe_diagnosis, write_classes, write_confusion
-
-    table = aggregation.table_
-    out.mkdir(parents=True, exist_ok=True)
-    # A classifier of an earlier run does not belong to these labels.
-    (out / "model.safetensors").unlink(missing_ok=True)
-    write_classes(
-        out / "truth.csv",
-        table.items.tolist(),
-        table.classes,
-        aggregation.posterior_,
-        labels=aggregation.predict(),
-        confidence=aggregation.confidence_,
-    )
-    write_csv(frame, out / "annotators.csv")
-    write_confusion(out, table, aggregation.confusion_)
-    table.write(out / "labels.parquet")
-    with replacing(out / "run.json") as file:
-        described = _describe(aggregation, name) | {"diagnosis": describe_diagnosis(aggregation)}
-        file.write(json.dumps(described, indent=1).encode() + b"\n")
-
-
-def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
-    from annotrace.methods.runs import versions
-
-    table = aggregation.table_
-    return {
-        "format": 1,
-        "kind": "aggregation",
-        "method": name,
-        "counts": {
-            "items": table.n_items,
-            "annotators": table.n_annotators,
-            "labels": table.n_labels,
-            "classes": table.n_classes,
-        },
-        "iterations": aggregation.n_iter_,
-        "converged": aggregation.converged_,
-        "ties": int(aggregation.ties_.sum()),
-        "params": aggregation.settings,
-        "prior": aggregation.prior_.tolist(),
-        "objective": aggregation.objective_.tolist(),
-        "versions": versions(),
-    }
-
-
-def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path, where: str) -> None:
+def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
     from annotrace.labels.vocabulary import look_up
 
     table = aggregation.table_
-    print_annotators(frame)
+    print_annotators(aggregation.annotators_)
     print_accuracy(table, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
     print_diagnosis(aggregation)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")

@@ -64,7 +64,7 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -
     _print_scores(ours, _plain_classifiers(train, table, seed), train, test)
     _print_annotators(ours, confusion)
     ours.save(out)
-    images = load_digits(images=True).X[: len(train.X)]
+    images = load_digits(images=True).split(DIGITS_TO_TRAIN_ON)[0].X
     where = write_run_report(ours, out, report, anonymous=anonymous, images=images)
     click.echo(
         f"\nWrote {out}: truth.csv, annotators.csv, confusion.npz and the classifier. {where}"

@@ -157,14 +157,14 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
     return checkpoint
 
 
-def _known(table: LabelTable) -> list[Any]:
+def _known(table: LabelTable) -> dict[Any, Any]:
     """Give the true class of each item where the table has it."""
     from annotrace.errors import InputError
+    from annotrace.labels.gold import by_name
 
     if table.truth is None:
         raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
-    names = table.classes.tolist()
-    return [names[code] if code >= 0 else None for code in table.truth.tolist()]
+    return by_name(table, table.truth)
 
 
 def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource, LabelTable]:

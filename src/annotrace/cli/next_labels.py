@@ -108,8 +108,9 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
         return capacity, 1.0
     from annotrace.errors import InputError
     from annotrace.labels.delimited import read_delimited
+    from annotrace.labels.files import read_bytes
 
-    frame, rows = read_delimited(path.read_bytes(), str(path))
+    frame, rows = read_delimited(read_bytes(path), str(path))
     if "annotator" not in frame.columns:
         raise InputError(f"{path}: expected a column 'annotator', but it has {frame.columns}.")
     names = frame["annotator"].fill_null("").to_list()

@@ -38,9 +38,10 @@ def predict(
       annotrace predict run --features new.npz --out predictions.csv
       annotrace predict run --images more-photos/ --out predictions.csv
     """
+    from annotrace.aggregation.runs import AggregatedRun
     from annotrace.errors import RunError
-    from annotrace.methods.aggregated_runs import AggregatedRun
-    from annotrace.methods.runs import load, write_classes
+    from annotrace.labels.writing import write_classes
+    from annotrace.methods.runs import load
 
     check_file(out, overwrite)
     model = load(run, device=device)

@@ -92,7 +92,7 @@ def simulate(
       annotrace simulate --annotators hammer --skill 0.3 --labels-per-item all --out dense
       annotrace simulate --data mnist --data-dir mnist/ --out sim-mnist
     """
-    from annotrace.methods.runs import write_confusion
+    from annotrace.labels.writing import write_confusion
 
     check_folder(out, FILES, overwrite)
     train, test = _load(data, data_dir)

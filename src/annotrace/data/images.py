@@ -59,9 +59,13 @@ class ImageFolder:
 
     def load(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Decode some images, shape (n_positions, *shape), uint8."""
+        from PIL import Image
+
         batch = np.empty((len(positions), *self.shape), np.uint8)
         for place, position in enumerate(positions):
-            batch[place] = _decode(self.paths[position], self.shape, self.color)
+            image = read_image(self.paths[position]).convert("RGB" if self.color else "L")
+            size = (self.shape[1], self.shape[0])
+            batch[place] = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
         return batch
 
     def matching(self, names: ArrayLike | Iterable[Any]) -> ImageFolder:
@@ -105,20 +109,18 @@ def _is_image(entry: Path, folder: Path) -> bool:
     return entry.suffix.lower() in ENDINGS and not hidden and entry.is_file()
 
 
-def _decode(path: Path, shape: tuple[int, ...], color: bool) -> NDArray[np.uint8]:
+def read_image(path: Path) -> Any:
+    """Decode an image with Pillow, turned upright as its EXIF says and 16 bits scaled to 8."""
     from PIL import Image, ImageOps
 
     try:
         with Image.open(path) as stored:
             image = ImageOps.exif_transpose(stored)
-            if image.mode.startswith("I"):
-                # Pillow would clip 16 bits to 255.
-                image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
-            resized = image.convert("RGB" if color else "L").resize(
-                (shape[1], shape[0]), Image.Resampling.BILINEAR
-            )
-            return np.asarray(resized)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise InputError(
             f"{path}: the image cannot be read ({error}). Replace or remove it."
         ) from None
+    if image.mode.startswith("I"):
+        # Pillow would clip 16 bits to 255.
+        image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
+    return image

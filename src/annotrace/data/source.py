@@ -41,8 +41,8 @@ class ArraySource:
         Names of the rows; without them rows are positions.
     source : str
         What to call the array in a message.
-    columns : sequence of str, optional
-        Names of the columns, for messages.
+    columns : sequence, optional
+        Names of the columns of a two-dimensional array.
     """
 
     def __init__(
@@ -51,14 +51,15 @@ class ArraySource:
         items: ArrayLike | Iterable[Any] | None = None,
         *,
         source: str = "X",
-        columns: Sequence[str] | None = None,
+        columns: Sequence[Any] | None = None,
     ) -> None:
         self.X = np.asarray(X)
+        self.columns = None if columns is None else list(columns)
         _check_numbers(self.X, source)
         self.items = (
             None if items is None else check_names(items, len(self.X), f"items of {source}")
         )
-        _check_finite(self.X, self.items, source, columns)
+        _check_finite(self.X, self.items, source, self.columns)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -112,12 +113,10 @@ def source_from_frame(
     if not features:
         raise InputError(f"{source} has no columns of features; it has {known.columns}.")
     blocks = [_as_numbers(known.get_column(name), source) for name in features]
-    if len(blocks) == 1:
-        X = blocks[0] if blocks[0].ndim > 1 else blocks[0][:, None]
-        return ArraySource(X, items, source=source)
-    names = [
-        name for name, block in zip(features, blocks, strict=True) for _ in range(_width(block))
-    ]
+    if len(blocks) == 1 and blocks[0].ndim > 1:
+        return ArraySource(blocks[0], items, source=source)
+    named = zip(features, blocks, strict=True)
+    names = [name for column, block in named for name in _column_names(column, block)]
     X = np.concatenate([block.reshape(len(block), -1) for block in blocks], axis=1)
     return ArraySource(X, items, source=source, columns=names)
 
@@ -159,8 +158,11 @@ def _stack_lists(series: Any, source: str) -> NDArray[Any]:
     return np.asarray(series.to_list())
 
 
-def _width(block: NDArray[Any]) -> int:
-    return int(np.prod(block.shape[1:]))
+def _column_names(column: Any, block: NDArray[Any]) -> list[Any]:
+    """Name what a column holds in each row: one number, or several with their places."""
+    if block.ndim == 1:
+        return [column]
+    return [f"{column}[{place}]" for place in range(int(np.prod(block.shape[1:])))]
 
 
 def _check_numbers(X: NDArray[Any], source: str) -> None:
@@ -176,7 +178,7 @@ def _check_numbers(X: NDArray[Any], source: str) -> None:
 
 
 def _check_finite(
-    X: NDArray[Any], items: Names | None, source: str, columns: Sequence[str] | None
+    X: NDArray[Any], items: Names | None, source: str, columns: Sequence[Any] | None
 ) -> None:
     # The least and the largest tell without a mask as large as the array.
     if X.dtype.kind != "f" or X.size == 0 or np.isfinite([X.min(), X.max()]).all():

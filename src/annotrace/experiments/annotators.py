@@ -12,8 +12,8 @@ from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, confusion_of
 from annotrace.experiments.options import Options
 from annotrace.experiments.performing import describe, rounded
 from annotrace.experiments.runs import Experiment, Result, Run, Split
-from annotrace.methods.runs import versions
 from annotrace.simulate import simulate_labels
+from annotrace.version import versions
 
 METHODS = ("annotators",)
 SKILLS = {FLIPPERS: 0.3, SPAMMERS: 0.5}

@@ -15,9 +15,9 @@ from annotrace.experiments.crowds import confusion_of
 from annotrace.experiments.runs import Result, Run, Split, find_method
 from annotrace.labels import LabelTable
 from annotrace.methods import CrowdEstimator
-from annotrace.methods.runs import versions
 from annotrace.simulate import simulate_labels
 from annotrace.training import Epoch
+from annotrace.version import versions
 
 WATCHED = 0.1
 """The part of the items that a curve is measured on; nothing is learned from them."""

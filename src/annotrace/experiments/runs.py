@@ -54,7 +54,7 @@ class Run:
     method : str
         A short name, or one of `VARIANTS`.
     crowd : str
-        One of `crowds.CROWDS`.
+        One that `crowds.confusion_of` knows.
     skill : float or None
         Mean skill of the crowd, where it has one.
     density : int

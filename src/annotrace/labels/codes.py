@@ -44,7 +44,7 @@ def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
     if array.size and (array.min() < 0 or array.max() >= size):
         row = int(np.flatnonzero((array < 0) | (array >= size))[0])
         raise InputError(
-            f"Expected `{what}` codes from 0 to {size - 1}, but label {row} has {array[row]}."
+            f"Expected `{what}` codes from 0 to {size - 1}, but entry {row} has {array[row]}."
         )
     return array.astype(np.int32)
 

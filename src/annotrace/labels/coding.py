@@ -89,8 +89,8 @@ def encode_values(values: Any) -> Coded:
         filled = _filled(values)
         return _scatter(filled, as_names(values[filled]))
     listed = [_lists_as_text(value) for value in values]
-    filled = np.array([_is_filled(value) for value in listed], dtype=bool)
-    return _scatter(filled, as_names([value for value in listed if _is_filled(value)]))
+    filled = np.array([is_filled(value) for value in listed], dtype=bool)
+    return _scatter(filled, as_names([value for value in listed if is_filled(value)]))
 
 
 def encode_series(series: Any) -> Coded:
@@ -133,7 +133,8 @@ def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
     return np.ones(len(array), bool)
 
 
-def _is_filled(value: Any) -> bool:
+def is_filled(value: Any) -> bool:
+    """Tell whether a cell holds something: None, NaN and "" are nothing."""
     if value is None or isinstance(value, str):
         return bool(value)
     # NaN does not equal itself, and pandas' NA equals nothing, not even in a yes or no.

@@ -41,7 +41,9 @@ def read_delimited(content: bytes, source: str) -> TextTable:
     text = decode_text(content, source)
     content = content.removeprefix("\ufeff".encode()).rstrip(b"\r\n")
     separator = _find_separator(text)
-    header = next(_records(text, separator, source))[1]
+    _, header = next(_records(text, separator, source), (0, []))
+    if not header:
+        raise InputError(f"{source} is empty.")
     check_distinct(header, source)
     frame = _read_fast(content, header, separator)
     if frame is None:

@@ -88,12 +88,12 @@ class LabelTable:
     ) -> None:
         sizes = {"item": len(items), "annotator": len(annotators), "label": len(classes)}
         columns = sorted_by_item(check_columns([item, annotator, label], sizes))
+        names = {"items": items, "annotators": annotators, "classes": classes}
         values: dict[str, Any] = {
             **dict(zip(sizes, columns, strict=True)),
             "offsets": offsets_of(columns[0], len(items)),
-            "items": items,
-            "annotators": annotators,
-            "classes": classes,
+            # What can be written to may be the caller's.
+            **{role: own.copy() if own.flags.writeable else own for role, own in names.items()},
             "truth": None if truth is None else check_truth(truth, len(items), len(classes)),
             "positional": positional,
         }

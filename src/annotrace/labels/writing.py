@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from annotrace.errors import InputError
 
@@ -54,6 +57,53 @@ def write_csv(frame: Any, path: Path) -> None:
     short = cs.float().round_sig_figs(DIGITS).cast(pl.Float32)
     with replacing(path) as file:
         frame.with_columns(short).write_csv(file)
+
+
+def write_classes(
+    path: Path,
+    items: Sequence[Any],
+    classes: NDArray[Any],
+    probabilities: NDArray[Any],
+    labels: NDArray[Any] | None = None,
+    confidence: NDArray[Any] | None = None,
+) -> None:
+    """Write the class of each item as csv: item, label, confidence, one column a class.
+
+    Parameters
+    ----------
+    path : Path
+    items : sequence of length n_items
+    classes : ndarray of shape (n_classes,)
+    probabilities : ndarray of shape (n_items, n_classes)
+    labels : ndarray of shape (n_items,), optional
+        The class of each item by name; the likeliest, the first of several, unless given.
+    confidence : ndarray of shape (n_items,), optional
+        How sure to be of it; its probability unless given.
+    """
+    import polars as pl
+
+    if labels is None:
+        labels = classes[probabilities.argmax(axis=1)]
+    names = [str(name) for name in classes.tolist()]
+    prefix = "class " if {"item", "label", "confidence"} & set(names) else ""
+    columns = {
+        "item": list(items),
+        "label": labels.tolist(),
+        "confidence": probabilities.max(axis=1) if confidence is None else confidence,
+        **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
+    }
+    write_csv(pl.DataFrame(columns), path)
+
+
+def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
+    """Write confusion.npz: the matrices with the names of their axes."""
+    arrays: dict[str, Any] = {
+        "confusion": confusion,
+        "annotators": np.array(table.annotators.tolist()),
+        "classes": np.array(table.classes.tolist()),
+    }
+    with replacing(folder / "confusion.npz") as file:
+        np.savez_compressed(file, **arrays)
 
 
 @contextmanager

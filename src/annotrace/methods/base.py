@@ -21,9 +21,10 @@ from annotrace.diagnosis.confidence import settled
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, learned_before
-from annotrace.methods.inputs import Gold, Items, known_classes, match, rows_to_predict
+from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
@@ -55,6 +56,7 @@ class _Learned:
     classes_: NDArray[Any]
     input_shape_: tuple[int, ...]
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
     named_rows_: bool
     versions_: dict[str, str]
 
@@ -117,6 +119,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         Whether the labels show the truth, and what would help; ``print`` says it in words.
     table_ : LabelTable
         The labels, item k being row k of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        The columns of X, where it has names for them; others, or another order, are refused later.
     network_ : nn.Module
         From stored rows to logits.
     history_ : list of Epoch

@@ -33,7 +33,7 @@ def combine(model: CrowdEstimator, X: Any, y: Any, items: Items) -> NDArray[Any]
             f"{type(model).__name__} has learned nothing of annotators, so labels cannot be "
             "weighed: use `predict_proba`, or a method with `confusion_`."
         )
-    source, table = match(clone(model), X, y, items)
+    source, table = match(clone(model), X, y, items, model.table_.classes)
     code = look_up(table.classes, model.table_.classes)
     if np.any(code < 0):
         unknown = table.classes[code < 0]

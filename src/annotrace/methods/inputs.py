@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,22 +14,27 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
-from annotrace.labels.vocabulary import as_names, look_up
+from annotrace.labels.coding import encode_answers
+from annotrace.labels.matching import joined_names
+from annotrace.labels.vocabulary import Names
 
 Items: TypeAlias = ArrayLike | Iterable[Any] | None
-Gold: TypeAlias = Mapping[Any, Any] | ArrayLike | None
 
 
-def match(estimator: Any, X: Any, y: Any, items: Items) -> tuple[ItemSource, LabelTable]:
+def match(
+    estimator: Any, X: Any, y: Any, items: Items, classes: Names | None = None
+) -> tuple[ItemSource, LabelTable]:
     """Bring features and labels together, row by row.
 
     Parameters
     ----------
     estimator : CrowdEstimator
-        Told how many features there are.
+        Told how many features there are, and what they are called.
     X : array of shape (n_items, ...), frame, or ItemSource
     y : LabelTable, array of shape (n_items,) or array of shape (n_items, n_annotators)
     items : array-like of shape (n_items,), optional
+    classes : ndarray of shape (n_classes,), optional
+        Those that are known already: the labels need not have all, and may have others.
 
     Returns
     -------
@@ -50,9 +55,9 @@ def match(estimator: Any, X: Any, y: Any, items: Items) -> tuple[ItemSource, Lab
     source = _source(estimator, X, items, named=False)
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] > 1:
-        table = LabelTable.from_wide(y)
+        table = LabelTable.from_wide(y, classes=None if classes is None else _all(classes, y))
     else:
-        table = _one_annotator(column_or_1d(y, warn=True))
+        table = _one_annotator(column_or_1d(y, warn=True), known=classes is not None)
     _check_length(source, table)
     return source, table
 
@@ -60,22 +65,26 @@ def match(estimator: Any, X: Any, y: Any, items: Items) -> tuple[ItemSource, Lab
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:
     """Check features to predict from against those that were learned from."""
     if isinstance(X, ItemSource):
-        return _same_shape(estimator, X)
+        return _same_features(estimator, X)
     if hasattr(X, "columns") and estimator.named_rows_:
-        return _same_shape(estimator, as_source(X))
+        return _same_features(estimator, as_source(X))
     array = _as_array(estimator, X, reset=False)
-    return _same_shape(estimator, ArraySource(array))
+    return _same_features(estimator, ArraySource(array))
 
 
 def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
     is_frame = hasattr(X, "columns") or hasattr(X, "column_names")
     estimator.named_rows_ = named and items is None and is_frame
+    vars(estimator).pop("feature_names_in_", None)
     if isinstance(X, ItemSource):
         source = X
     elif estimator.named_rows_:
         source = as_source(X)
     else:
-        source = ArraySource(_as_array(estimator, X, reset=True), items)
+        checked = _as_array(estimator, X, reset=True)
+        source = ArraySource(checked, items, columns=getattr(estimator, "feature_names_in_", None))
+    if (columns := _column_names(source)) is not None:
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
     estimator.n_features_in_ = int(np.prod(source.shape))
     estimator.input_shape_ = tuple(source.shape)
     return source
@@ -89,7 +98,19 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
     return checked
 
 
-def _same_shape(estimator: Any, source: ItemSource) -> ItemSource:
+def _column_names(source: ItemSource) -> list[str] | None:
+    """Give the names of features; as with scikit-learn, those that are all text."""
+    columns = getattr(source, "columns", None)
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+
+def _same_features(estimator: Any, source: ItemSource) -> ItemSource:
+    columns, learned = _column_names(source), getattr(estimator, "feature_names_in_", None)
+    if columns is not None and learned is not None and columns != learned.tolist():
+        raise InputError(
+            "The feature names should match those that were passed during fit, in the same order: "
+            f"expected {first_few(learned, 10)}, but got {first_few(columns, 10)}."
+        )
     expected = estimator.input_shape_
     if tuple(source.shape) != expected:
         raise InputError(
@@ -119,13 +140,18 @@ def _check_length(source: ItemSource, table: LabelTable) -> None:
         )
 
 
-def _one_annotator(y: NDArray[Any]) -> LabelTable:
+def _all(classes: Names, y: NDArray[Any]) -> list[Any]:
+    """Give the classes that are known, and those of an array of labels that are not."""
+    return list(joined_names(classes, encode_answers(y, "y").names).tolist())
+
+
+def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
     """Take a vector as the labels of one annotator, every value a class."""
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
+    if len(classes) < 2 and not known:
         raise InputError("y has one class only, and there is nothing to learn.")
     position = np.arange(len(y), dtype=np.int32)
     return LabelTable(
@@ -137,50 +163,3 @@ def _one_annotator(y: NDArray[Any]) -> LabelTable:
         classes=classes,
         positional=True,
     )
-
-
-def known_classes(table: LabelTable, gold: Gold) -> NDArray[np.int32]:
-    """Code the classes that are known for certain.
-
-    Parameters
-    ----------
-    table : LabelTable
-    gold : mapping from item to class, or array-like of shape (n_items,), optional
-        By name; in an array None, NaN or -1 is unknown.
-
-    Returns
-    -------
-    ndarray of shape (n_items,), int32
-        -1 where the class is not known.
-    """
-    known = np.full(table.n_items, -1, np.int32)
-    if gold is None:
-        return known
-    if isinstance(gold, Mapping):
-        item = look_up(as_names(list(gold)), table.items)
-        _check_found(item, list(gold), "items", "there are no such items")
-        classes = list(gold.values())
-    else:
-        listed = np.asarray(gold, dtype=object)
-        if listed.shape != (table.n_items,):
-            raise InputError(
-                f"Expected `gold` to be of shape ({table.n_items},), a class or None for each "
-                f"item, but got {listed.shape}."
-            )
-        item = np.flatnonzero([not _is_missing(value) for value in listed]).astype(np.int32)
-        classes = listed[item].tolist()
-    if classes:
-        code = look_up(as_names(classes), table.classes)
-        _check_found(code, classes, "classes", f"the classes are {first_few(table.classes)}")
-        known[item] = code
-    return known
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or value == -1 or value != value
-
-
-def _check_found(code: NDArray[Any], names: list[Any], what: str, why: str) -> None:
-    missing = [names[place] for place in np.flatnonzero(code < 0)]
-    if missing:
-        raise InputError(f"`gold` names {what} {first_few(missing)}, but {why}.")

@@ -15,32 +15,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
-from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.aggregation.runs import AggregatedRun, describe_fitted, load_aggregated
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
-from annotrace.labels.writing import replacing, write_csv
-from annotrace.methods.aggregated_runs import AggregatedRun, load_aggregated
+from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
 from annotrace.models.backbones import Backbone
 from annotrace.training import Epoch, pick_device
-from annotrace.version import __version__
+from annotrace.version import FORMAT, __version__
 
-FORMAT = 1
 _CODES = ("item", "annotator", "label", "truth")
-_LEARNED = ("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_")
+_LEARNED = (
+    *("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_"),
+    *("vote_confusion_", "weights_"),
+)
+_CHOSEN = ("chosen_", "epochs_", "mixup_", "label_loss_")  # what json can hold
 _VOCABULARIES = ("items", "annotators", "classes")
 _NEEDED = {
     *("method", "params", "custom_backbone", "history", "sha256"),
@@ -56,15 +55,24 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
         raise RunError(f"{folder} is a file; give a folder to save to.")
     folder.mkdir(parents=True, exist_ok=True)
     weights = save({name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()})
-    _write(folder / "model.safetensors", lambda file: file.write(weights))
-    write_truth(folder, model.table_, model.posterior_, model.confidence_)
+    with replacing(folder / "model.safetensors") as file:
+        file.write(weights)
+    table = model.table_
+    write_classes(
+        folder / "truth.csv",
+        table.items.tolist(),
+        table.classes,
+        model.posterior_,
+        confidence=model.confidence_,
+    )
     write_csv(model.annotators_, folder / "annotators.csv")
     if hasattr(model, "confusion_"):
-        write_confusion(folder, model.table_, model.confusion_)
+        write_confusion(folder, table, model.confusion_)
     else:
         (folder / "confusion.npz").unlink(missing_ok=True)
-    described = json.dumps(_describe(model, weights), indent=1, default=str) + "\n"
-    _write(folder / "run.json", lambda file: file.write(described.encode()))
+    described = json.dumps(_describe(model, weights), indent=1, default=_plain) + "\n"
+    with replacing(folder / "run.json") as file:
+        file.write(described.encode())
 
 
 def load(
@@ -72,7 +80,7 @@ def load(
 ) -> CrowdEstimator | AggregatedRun:
     """Read a fitted model back from the folder that `save` wrote.
 
-    The folder of `annotrace aggregate` has no classifier, and gives an `AggregatedRun`.
+    The folder of an aggregation has no classifier, and gives an `AggregatedRun`.
 
     Parameters
     ----------
@@ -90,7 +98,7 @@ def load(
     folder = Path(folder)
     described = _read_description(folder)
     if described.get("kind") == "aggregation":
-        return load_aggregated(folder)
+        return load_aggregated(folder, described)
     _check_complete(folder, described)
     tensors = _read_tensors(folder, described)
     params = {**described["params"], "device": device}
@@ -105,65 +113,6 @@ def load(
     return model
 
 
-def write_truth(
-    folder: Path, table: LabelTable, posterior: NDArray[Any], confidence: NDArray[Any]
-) -> None:
-    """Write truth.csv: the likeliest class of each item, how sure it is, and all probabilities."""
-    write_classes(
-        folder / "truth.csv",
-        table.items.tolist(),
-        table.classes,
-        posterior,
-        confidence=confidence,
-    )
-
-
-def write_classes(
-    path: Path,
-    items: Sequence[Any],
-    classes: NDArray[Any],
-    probabilities: NDArray[Any],
-    labels: NDArray[Any] | None = None,
-    confidence: NDArray[Any] | None = None,
-) -> None:
-    """Write the class of each item as csv: item, label, confidence, one column a class.
-
-    Parameters
-    ----------
-    path : Path
-    items : sequence of length n_items
-    classes : ndarray of shape (n_classes,)
-    probabilities : ndarray of shape (n_items, n_classes)
-    labels : ndarray of shape (n_items,), optional
-        The class of each item by name; the likeliest, the first of several, unless given.
-    confidence : ndarray of shape (n_items,), optional
-        How sure to be of it; its probability unless given.
-    """
-    import polars as pl
-
-    if labels is None:
-        labels = classes[probabilities.argmax(axis=1)]
-    names = [str(name) for name in classes.tolist()]
-    prefix = "class " if {"item", "label", "confidence"} & set(names) else ""
-    columns = {
-        "item": list(items),
-        "label": labels.tolist(),
-        "confidence": probabilities.max(axis=1) if confidence is None else confidence,
-        **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
-    }
-    write_csv(pl.DataFrame(columns), path)
-
-
-def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
-    """Write confusion.npz: the matrices with the names of their axes."""
-    arrays: dict[str, Any] = {
-        "confusion": confusion,
-        "annotators": np.array(table.annotators.tolist()),
-        "classes": np.array(table.classes.tolist()),
-    }
-    _write(folder / "confusion.npz", lambda file: np.savez_compressed(file, **arrays))
-
-
 def plain_settings(model: CrowdEstimator) -> dict[str, Any]:
     """Give the parameters that make a model what it is, and that a file can hold."""
     return {
@@ -172,26 +121,6 @@ def plain_settings(model: CrowdEstimator) -> dict[str, Any]:
         if name not in ("callbacks", "checkpoint", "device")
         and isinstance(value, str | int | float | None)
     }
-
-
-def versions() -> dict[str, str]:
-    """Tell the versions of what results depend on."""
-    return {
-        "annotrace": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-    }
-
-
-def describe_diagnosis(fitted: Diagnosed) -> dict[str, Any] | None:
-    """Give the verdict and what it rests on for run.json; None where annotators are not known."""
-    return fitted.diagnosis_.as_dict() if hasattr(fitted, "diagnosis_") else None
-
-
-def _write(path: Path, writer: Callable[[IO[bytes]], Any]) -> None:
-    with replacing(path) as file:
-        writer(file)
 
 
 def _tensors(model: CrowdEstimator) -> dict[str, Tensor]:
@@ -217,31 +146,29 @@ def _pack(names: Names) -> Tensor:
 
 
 def _unpack(packed: Tensor) -> Names:
-    return as_names(json.loads(packed.numpy().tobytes().decode()))
+    names = json.loads(packed.numpy().tobytes().decode())
+    # A vector of labels may be of these, and its classes are not turned into names.
+    return np.array(names) if isinstance(names[0], bool | float) else as_names(names)
 
 
 def _describe(model: CrowdEstimator, weights: bytes) -> dict[str, Any]:
     custom = isinstance(model.backbone, torch.nn.Module)
-    table = model.table_
-    return {
-        "format": FORMAT,
+    return describe_fitted(model) | {
         "method": model.method,
         "params": plain_settings(model),
         "custom_backbone": custom,
         "input_shape": list(model.input_shape_),
         "named_rows": model.named_rows_,
-        "positional": table.positional,
-        "counts": {
-            "items": table.n_items,
-            "annotators": table.n_annotators,
-            "labels": table.n_labels,
-            "classes": table.n_classes,
-        },
-        "diagnosis": describe_diagnosis(model),
+        "feature_names": list(getattr(model, "feature_names_in_", [])),
+        "positional": model.table_.positional,
+        "chosen": {name: getattr(model, name) for name in _CHOSEN if hasattr(model, name)},
         "history": [asdict(epoch) for epoch in model.history_],
-        "versions": versions(),
         "sha256": {"model.safetensors": hashlib.sha256(weights).hexdigest()},
     }
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
@@ -299,8 +226,12 @@ def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str
     model.input_shape_ = tuple(described["input_shape"])
     model.n_features_in_ = int(np.prod(model.input_shape_))
     model.named_rows_ = described["named_rows"]
+    if described.get("feature_names"):
+        model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     model.history_ = [Epoch(**epoch) for epoch in described["history"]]
     model.versions_ = described.get("versions", {})
+    for name, value in described.get("chosen", {}).items():
+        setattr(model, name, value)
     for name in _LEARNED:
         if name in tensors:
             setattr(model, name, tensors[name].numpy()[()])  # a number, if it was one

@@ -8,6 +8,7 @@ item it is hard to beat, the more so with mixup (Zhang et al., ICLR 2018).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace import aggregation
+from annotrace.labels.gold import by_name
 from annotrace.methods.targets import TargetEstimator
 from annotrace.parameters import NotNegative
-from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits
+from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits, seed_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,7 +42,7 @@ class TwoStage(TargetEstimator):
     Attributes
     ----------
     aggregation_ : Aggregation
-        As fitted; `confusion_` and `posterior_` are its own.
+        As fitted, after `load` anew; `confusion_` and `posterior_` are its own.
     """
 
     aggregate: str = "pooled"
@@ -49,9 +51,17 @@ class TwoStage(TargetEstimator):
 
     method: ClassVar[str] = "two-stage"
 
+    @cached_property
+    def aggregation_(self) -> aggregation.Aggregation:
+        """The aggregation, which a run does not hold: it follows from the labels."""
+        return self._aggregated(seed_of(self.random_state))
+
+    def _aggregated(self, seed: int) -> aggregation.Aggregation:
+        made = aggregation.make(self.aggregate, random_state=seed)
+        return made.fit(self.table_, gold=by_name(self.table_, self.gold_))
+
     def _targets(self, settings: Settings) -> Tensor:
-        self.aggregation_ = aggregation.make(self.aggregate, random_state=settings.seed)
-        self.aggregation_.fit(self.table_, gold=self.gold_)
+        self.aggregation_ = self._aggregated(settings.seed)
         self.confusion_ = self.aggregation_.confusion_
         posterior = torch.from_numpy(self.aggregation_.posterior_)
         if not self.hard:

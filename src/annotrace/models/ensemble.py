@@ -87,10 +87,6 @@ class _Stack(nn.Sequential):
         )
 
 
-def _stack(layers: Sequence[nn.Module]) -> nn.Module:
-    return _StackedLinear(layers) if isinstance(layers[0], nn.Linear) else layers[0]
-
-
 class _StackedLinear(nn.Module):
     def __init__(self, layers: Sequence[Any]) -> None:
         super().__init__()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.data import ImageFolder
+from annotrace.data.images import read_image
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
@@ -46,7 +47,7 @@ def _from_folder(path: Path, table: LabelTable) -> Pictures:
 
     @cache
     def picture(item: int) -> str:
-        return _read(folder.paths[place[item]]) if place[item] >= 0 else ""
+        return _encode(read_image(folder.paths[place[item]])) if place[item] >= 0 else ""
 
     return picture
 
@@ -68,22 +69,6 @@ def _from_array(images: NDArray[Any], n_items: int) -> Pictures:
         return _encode(Image.fromarray(pixels.squeeze()))
 
     return picture
-
-
-def _read(path: Path) -> str:
-    from PIL import Image, ImageOps
-
-    try:
-        with Image.open(path) as stored:
-            image = ImageOps.exif_transpose(stored)
-            if image.mode.startswith("I"):
-                # Pillow would clip 16 bits to 255.
-                image = Image.fromarray((np.asarray(image) // 256).astype(np.uint8))
-            return _encode(image)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError(
-            f"{path}: the image cannot be read ({error}). Replace or remove it."
-        ) from None
 
 
 def _encode(image: Any) -> str:

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.aggregation.base import Aggregation
-from annotrace.aggregation.registry import list_aggregations
+from annotrace.aggregation.registry import name_of
+from annotrace.aggregation.runs import AggregatedRun
 from annotrace.diagnosis import Diagnosis
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.diagnosis.reasons import find_reasons
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
-from annotrace.methods.aggregated_runs import AggregatedRun
 from annotrace.methods.base import CrowdEstimator
-from annotrace.methods.runs import plain_settings, versions
+from annotrace.methods.runs import plain_settings
 from annotrace.training import Epoch
+from annotrace.version import versions
 
 Array = NDArray[Any]
 
@@ -206,8 +207,7 @@ def _judgement(diagnosis: Diagnosis, table: LabelTable) -> Judgement:
 
 def _method(model: Fitted) -> str:
     if isinstance(model, Aggregation):
-        names = (e.name for e in list_aggregations() if type(e.maker()) is type(model))
-        return next(names, type(model).__name__)
+        return name_of(model)
     return str(getattr(model, "method", type(model).__name__))
 
 

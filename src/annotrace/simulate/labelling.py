@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.codes import Seed
+from annotrace.labels.codes import Seed, check_codes
 from annotrace.labels.vocabulary import Codes
 
 _CHUNK = 1 << 18
@@ -27,6 +27,7 @@ def simulate_labels(
     Parameters
     ----------
     truth : array-like of int, shape (n_items,)
+        The class of each item; all must be known.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
     labels_per_item : int, optional
         How many annotators, drawn at random, label each item; all of them unless given.
@@ -49,8 +50,8 @@ def simulate_labels(
     LabelTable(4 items, 5 annotators, 3 classes, 8 labels)
     """
     rng = np.random.default_rng(random_state)
-    classes = np.asarray(truth)
     n_annotators, n_classes, _ = confusion.shape
+    classes = check_codes(truth, n_classes, "truth")
     if labels_per_annotator is None:
         item, annotator = allocate(len(classes), n_annotators, labels_per_item, activity, rng)
     else:

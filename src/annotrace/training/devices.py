@@ -53,7 +53,7 @@ def seed_of(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, int | np.integer):
-        return int(random_state)
+        return int(random_state) if random_state < 2**32 else _hash(int(random_state))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if isinstance(random_state, np.random.RandomState):
@@ -62,6 +62,11 @@ def seed_of(random_state: Any) -> int:
         f"Expected `random_state` to be None, an integer or a numpy generator, "
         f"but got {random_state!r}."
     )
+
+
+def _hash(seed: int) -> int:
+    """Make a seed of any size one of 32 bits, of which torch can take a multiple."""
+    return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 @contextlib.contextmanager

@@ -1,0 +1,60 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+import annotrace as at
+from annotrace.errors import InputError
+from annotrace.labels.gold import by_name, known_classes
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        {"b": "dog", "c": "cat"},
+        [None, "dog", "cat", None],
+        [float("nan"), "dog", "cat", -1],
+        pd.Series([pd.NA, "dog", "cat", ""]),
+    ],
+    ids=["mapping", "none", "nan", "pandas"],
+)
+def test_known_classes_are_given_by_name(gold):
+    np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ({"z": "dog"}, "`gold` names items 'z', but there are no such items"),
+        ({"a": "cow"}, "`gold` names classes 'cow', but the classes are 'cat', 'dog'"),
+        (["cat"], r"`gold` to be of shape \(4,\), a class or None for each item, but got \(1,\)"),
+    ],
+)
+def test_known_classes_that_cannot_be_are_refused(gold, message):
+    with pytest.raises(InputError, match=message):
+        known_classes(four_items(), gold)
+
+
+def four_items():
+    return at.LabelTable.from_long(
+        {
+            "item": ["a", "b", "c", "d"],
+            "annotator": ["x", "x", "y", "y"],
+            "label": ["cat", "dog", "cat", "dog"],
+        }
+    )
+
+
+def test_codes_of_known_classes_become_names_and_back():
+    table, codes = four_items(), np.array([1, -1, 0, -1], np.int32)
+    assert by_name(table, codes) == {"a": "dog", "c": "cat"}
+    np.testing.assert_array_equal(known_classes(table, by_name(table, codes)), codes)
+
+
+def test_a_class_has_one_name_for_every_method():
+    table = at.LabelTable.from_wide([[1, 2], [2, 2], [1, 1], [2, 1]])
+    gold = [1, -1, -1, 2]
+    alone = at.aggregation.DawidSkene().fit(table, gold=gold)
+    joint = at.Vanilla(epochs=1, validation=0).fit(np.eye(4), table, gold=gold)
+    two_stage = at.TwoStage(epochs=1, validation=0).fit(np.eye(4), table, gold=gold)
+    for model in (alone, joint, two_stage, two_stage.aggregation_):
+        np.testing.assert_array_equal(model.posterior_[[0, 3]], np.eye(2))

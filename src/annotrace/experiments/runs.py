@@ -31,7 +31,7 @@ TRAINED_ONCE = {"pool": False, "mixup": 0.0, "restarts": 1, "calibrate": False}
 """The trace without mixtures of images, with one start and as it was trained, like the others."""
 
 # The paper does not tell T and G for MNIST; these are those of its cardiac experiments.
-PUBLISHED = {
+PUBLISHED: dict[str, dict[str, Any]] = {
     "gem": {"steps": 10, "smoothing": 0.0},
     "mbem": {"steps": 10, "smoothing": 0.0},
     "vanilla": {"weight_decay": 1e-4},

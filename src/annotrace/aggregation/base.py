@@ -20,6 +20,7 @@ from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Number, Seed, check_parameters
+from annotrace.training.devices import seed_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,7 +52,7 @@ class Aggregation(Diagnosed, ABC):
     warm_iter : int
         Iterations at most when labels are added by `partial_fit`.
     random_state : int, Generator or None
-        Breaks ties in `predict`.
+        Breaks ties in `predict`, alike until the next fit.
 
     Attributes
     ----------
@@ -137,6 +138,8 @@ class Aggregation(Diagnosed, ABC):
             return self.fit(table)
         check_parameters(self)
         before, evidence = copy(self), self._grow(table)
+        if not evidence.compares:
+            return self._give_back(evidence)
         state = self._start(evidence)
         self._keep(before)
         known = _by_class(before._state, before._evidence)
@@ -209,7 +212,7 @@ class Aggregation(Diagnosed, ABC):
     def _finish(self, evidence: Evidence, state: Tensor) -> None:
         matrices, prior = self._describe(evidence)
         self.table_, self._evidence, self._state = evidence.table, evidence, state
-        self.gold_ = evidence.gold
+        self.gold_, self._lot = evidence.gold, seed_of(self.random_state)
         posterior = _by_class(state, evidence).sum(1)
         posterior[evidence.unknown] = prior.to(evidence.dtype)
         self.posterior_ = posterior.numpy()
@@ -245,7 +248,7 @@ class Aggregation(Diagnosed, ABC):
 
     def _estimate(self) -> NDArray[np.int64]:
         highest = self._highest()
-        lot = np.random.default_rng(self.random_state).random(highest.shape, dtype=np.float32)
+        lot = np.random.default_rng(self._lot).random(highest.shape, dtype=np.float32)
         chosen: NDArray[np.int64] = np.argmax(highest * (1 + lot), axis=1)
         return chosen
 

@@ -56,6 +56,35 @@ def test_suspect_labels_are_those_the_posterior_speaks_against(aggregated):
     assert sum(label.annotator == "mallory" for label in found) > len(found) / 4
 
 
+@pytest.fixture
+def misled():
+    """Ten people, most of whom take hens for dogs, on 60 items; the last five have no label."""
+    crowd = np.tile(np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.5, 0.4]]), (10, 1, 1))
+    codes = at.simulate.simulate_labels(np.arange(55) % 3, crowd, labels_per_item=3, random_state=0)
+    table = at.LabelTable.from_codes(codes.item, codes.annotator, codes.label, n_items=60)
+    return at.aggregation.make("dawid-skene").fit(table)
+
+
+def test_python_ranks_labels_as_the_page_does(misled):
+    page = suspect_labels(result_of(misled), no_picture)
+    frame = misled.suspect_labels(SHOWN)
+    frame = frame.filter(frame["label"] != frame["likeliest"])
+    assert [(label.item, label.annotator) for label in page] == [
+        (str(item), str(annotator)) for item, annotator in frame["item", "annotator"].rows()
+    ]
+    np.testing.assert_allclose([label.right for label in page], frame["probability"])
+    np.testing.assert_allclose([label.estimate.chance for label in page], frame["confidence"])
+
+
+def test_plots_draw_the_items_that_the_page_lists(misled):
+    page = doubtful_items(result_of(misled), no_picture)
+    axes = at.plots.items(misled, top=60)
+    drawn = [tick.get_text() for tick in axes.yaxis.get_ticklabels()]
+    assert page
+    assert drawn[: len(page)] == [item.name for item in page]
+    assert len(drawn) == 55
+
+
 def test_nothing_is_listed_where_there_are_no_labels():
     table = at.LabelTable.from_codes([], [], [], n_items=0, n_annotators=0, n_classes=2)
     empty = np.empty((0, 2))

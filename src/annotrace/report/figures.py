@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annotrace.diagnosis import calibration_error, pooled_confusion, reliability_curve
 from annotrace.diagnosis import skills as mean_diagonals
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.report.canvas import (
@@ -216,8 +217,10 @@ def _share_interval(
     return centre - half, centre + half
 
 
-def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
+def items(model: Diagnosed, ax: Axes | None = None, top: int = 12) -> Axes:
     """Draw the items in most doubt: what each may be, and the labels it was given.
+
+    The least sure by `confidence_`, as in the report; items without labels are left out.
 
     Parameters
     ----------
@@ -230,9 +233,11 @@ def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
     -------
     matplotlib axes
     """
-    table, posterior = model.table_, np.asarray(model.posterior_)
-    doubtful = np.argsort(posterior.max(axis=1), kind="stable")[:top]
-    parts, names = _likely_classes(posterior[doubtful], table.classes.tolist())
+    table, chances = model.table_, model._chances()
+    labelled = np.flatnonzero(table.labels_per_item() > 0)
+    sure = chances[labelled, model._estimate()[labelled]]
+    doubtful = labelled[np.argsort(sure, kind="stable")[:top]]
+    parts, names = _likely_classes(chances[doubtful], table.classes.tolist())
     axes = new_axes(ax, 6.4, 0.5 * len(doubtful) + 1.1)
     for place, (item, shares) in enumerate(zip(doubtful, parts, strict=True)):
         _draw_shares(axes, place, shares, names)
@@ -245,7 +250,7 @@ def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
     axes.set_xlabel("probability of each class; above it, the labels given", color=PALE)
     make_plain(axes)
     axes.grid(visible=False)
-    write_title(axes, "Items in doubt", f"{len(ticks):,} of {table.n_items:,}")
+    write_title(axes, "Items in doubt", f"{len(ticks):,} of {len(labelled):,}")
     return axes
 
 
@@ -281,7 +286,7 @@ def _votes(labels: Iterable[Any]) -> str:
         counts[str(label)] = counts.get(str(label), 0) + 1
     ordered = sorted(counts.items(), key=lambda pair: -pair[1])
     said = (label if count == 1 else f"{label} x {count}" for label, count in ordered)
-    return ", ".join(said) or "no labels"
+    return ", ".join(said)
 
 
 def _matrices(model: Fitted) -> NDArray[Any]:

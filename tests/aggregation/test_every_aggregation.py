@@ -85,7 +85,7 @@ def test_items_without_labels_have_the_prior(name, crowd):
 def test_annotators_without_labels_have_the_pool(name, crowd):
     table = LabelTable.from_codes(crowd.item, crowd.annotator, crowd.label, n_annotators=8)
     model = fitted(name, table)
-    pool = model.confusion_[:6].mean(0)
+    pool = np.average(model.confusion_[:6], axis=0, weights=table.labels_per_annotator()[:6])
     np.testing.assert_allclose(model.confusion_[6:], [pool] * 2, atol=1e-6)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.merging import merge_tables
 from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
@@ -63,7 +64,8 @@ class Aggregation(Diagnosed, ABC):
     ties_ : ndarray of shape (n_items,), bool
         Items of which several classes share the highest probability.
     confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
-        [annotator, true, reported], rows sum to one; annotators without labels have the pool's.
+        [annotator, true, reported], rows sum to one; annotators of whom nothing is known
+        have the pool's, in which everybody counts by their labels.
     skill_ : ndarray of shape (n_annotators,)
         Mean of the diagonal of `confusion_`.
     annotators_, confusion_low_, confusion_high_, diagnosis_
@@ -217,7 +219,8 @@ class Aggregation(Diagnosed, ABC):
         posterior[evidence.unknown] = prior.to(evidence.dtype)
         self.posterior_ = posterior.numpy()
         self.ties_ = self._highest().sum(1) > 1
-        self.confusion_ = _with_pool(matrices, evidence).transpose(1, 2).contiguous().numpy()
+        confusion = matrices.transpose(1, 2).contiguous().numpy()
+        self.confusion_ = with_pool(confusion, _labels_behind(evidence).astype(confusion.dtype))
         self.skill_ = self.confusion_.diagonal(axis1=1, axis2=2).mean(1)
         self.prior_ = prior.numpy()
 
@@ -283,13 +286,7 @@ def _by_class(state: Tensor, evidence: Evidence) -> Tensor:
     return state.view(len(state), -1, evidence.shape[1])
 
 
-def _with_pool(matrices: Tensor, evidence: Evidence) -> Tensor:
-    """Give annotators of whom nothing is known the mean matrix of the others."""
-    known = torch.from_numpy(evidence.table.labels_per_annotator() > 0)
-    if evidence.past is not None:
-        known |= evidence.past.sum((1, 2)) > 0
-    if bool(known.all()):
-        return matrices
-    matrices = matrices.clone()
-    matrices[~known] = matrices[known].mean(0)
-    return matrices
+def _labels_behind(evidence: Evidence) -> NDArray[Any]:
+    """Count what is known of each annotator, the past included, shape (n_annotators,)."""
+    n_labels = evidence.table.labels_per_annotator()
+    return n_labels if evidence.past is None else n_labels + evidence.past.sum((1, 2)).numpy()

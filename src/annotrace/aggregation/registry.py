@@ -92,6 +92,26 @@ def make(name: str = DEFAULT, **settings: Any) -> Aggregation:
     raise InputError(f"There is no aggregation {name!r}; there are {known}.")
 
 
+def name_of(aggregation: Aggregation) -> str:
+    """Give the short name of an aggregation, or of its class if it has none.
+
+    Where two names make the same class, the one whose settings are nearer.
+
+    Examples
+    --------
+    >>> name_of(DawidSkene(one_coin=True, max_iter=50))
+    'one-coin'
+    """
+    given = aggregation.settings.items()
+    made = {entry.name: entry.maker() for entry in _ENTRIES}
+    others = {
+        name: len(one.settings.items() - given)
+        for name, one in made.items()
+        if type(one) is type(aggregation)
+    }
+    return min(others, key=others.__getitem__, default=type(aggregation).__name__)
+
+
 def list_aggregations() -> list[Entry]:
     """Tell every aggregation: name, paper, year and one line; the default first."""
     return list(_ENTRIES)

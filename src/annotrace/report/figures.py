@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annotrace.diagnosis import calibration_error, pooled_confusion, reliability_curve
 from annotrace.diagnosis import skills as mean_diagonals
+from annotrace.diagnosis.calibration import share_interval
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
@@ -186,7 +187,7 @@ def reliability(
     given = None if confidence is None else np.asarray(confidence)
     compared = (np.asarray(posterior), np.asarray(truth), n_bins, given)
     curve = reliability_curve(*compared)
-    low, high = _share_interval(curve.accuracy, curve.n_items)
+    low, high = share_interval(curve.accuracy, curve.n_items)
     axes = new_axes(ax, 4.4, 4.4)
     axes.plot([0, 1], [0, 1], color=PALE, linestyle=(0, (4, 3)), linewidth=1)
     axes.vlines(curve.confidence, low, high, color=PALETTE[0], linewidth=2.2, alpha=0.45)
@@ -204,17 +205,6 @@ def reliability(
         f"{curve.n_items.sum():,} items, {many} a point",
     )
     return axes
-
-
-def _share_interval(
-    share: NDArray[Any], n_items: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give Wilson's 90 % interval of shares, which stays between 0 and 1."""
-    z = 1.6449
-    centre = (share + z**2 / (2 * n_items)) / (1 + z**2 / n_items)
-    half = np.sqrt(share * (1 - share) / n_items + (z / (2 * n_items)) ** 2) * z
-    half = half / (1 + z**2 / n_items)
-    return centre - half, centre + half
 
 
 def items(model: Diagnosed, ax: Axes | None = None, top: int = 12) -> Axes:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.aggregation.base import Aggregation
-from annotrace.aggregation.registry import list_aggregations
+from annotrace.aggregation.registry import name_of
 from annotrace.diagnosis import Diagnosis
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.diagnosis.reasons import find_reasons
@@ -83,8 +83,6 @@ class Result:
         As the method has it.
     chances : ndarray of shape (n_items, n_classes)
         The posterior made less sure, as people err together; certain where the class is known.
-    known : ndarray of shape (n_items,), bool
-        Items whose class was given as certain.
     crowd, judgement : Crowd and Judgement, or None
         None where the method learns nothing of annotators.
     method : str
@@ -101,7 +99,6 @@ class Result:
     table: LabelTable
     posterior: Array
     chances: Array
-    known: NDArray[np.bool_]
     crowd: Crowd | None
     judgement: Judgement | None
     method: str
@@ -142,7 +139,6 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     if not hasattr(model, "posterior_"):
         raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
     table, posterior = model.table_, model.posterior_
-    known = getattr(model, "gold_", np.full(table.n_items, -1))
     diagnosis, crowd = _diagnosis(model), None
     if diagnosis is not None:
         crowd = _crowd(diagnosis)
@@ -152,7 +148,6 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         table=table,
         posterior=posterior,
         chances=model._chances(),
-        known=known >= 0,
         crowd=crowd,
         judgement=None if diagnosis is None else _judgement(diagnosis, table),
         method=_method(model),
@@ -206,8 +201,7 @@ def _judgement(diagnosis: Diagnosis, table: LabelTable) -> Judgement:
 
 def _method(model: Fitted) -> str:
     if isinstance(model, Aggregation):
-        names = (e.name for e in list_aggregations() if type(e.maker()) is type(model))
-        return next(names, type(model).__name__)
+        return name_of(model)
     return str(getattr(model, "method", type(model).__name__))
 
 

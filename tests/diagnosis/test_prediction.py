@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from annotrace.diagnosis.prediction import LabelPrediction
+from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 
@@ -85,3 +86,10 @@ def test_two_classes_with_hardly_a_sampled_label_are_not_judged():
     assert n_labels[rare].sum() < 20 < 40 < n_labels[common].sum()
     found = prediction.pair_information([tuple(rare), tuple(common)])
     assert [pair.classes for pair in found] == [tuple(common)]
+
+
+def test_without_labels_nothing_is_gained():
+    table = LabelTable.from_codes([], [], [], n_annotators=1, n_classes=2)
+    prediction = LabelPrediction(table, np.zeros((0, 2)), np.full((1, 2, 2), 0.5))
+    assert prediction.information() == (0, 0, 0)
+    assert [pair.gain.value for pair in prediction.pair_information([(0, 1)])] == [0]

@@ -113,7 +113,7 @@ class LabelPrediction:
         self.habits, self.labelled = self.counts.sum(axis=1), self.counts.sum(axis=2)
         n_claims = int(_CELLS / table.n_classes**2) + 1
         self.n_predicted = min(table.n_labels, max(n_claims, _SAMPLE))
-        self.step = -(-self.n_predicted // n_claims)
+        self.step = max(-(-self.n_predicted // n_claims), 1)
 
     def information(self) -> Estimate:
         """Nats a label by which the truth predicts labels better than their annotator's habit."""

@@ -85,7 +85,7 @@ def test_items_without_labels_have_the_prior(name, crowd):
 def test_annotators_without_labels_have_the_pool(name, crowd):
     table = LabelTable.from_codes(crowd.item, crowd.annotator, crowd.label, n_annotators=8)
     model = fitted(name, table)
-    pool = model.confusion_[:6].mean(0)
+    pool = np.average(model.confusion_[:6], axis=0, weights=table.labels_per_annotator()[:6])
     np.testing.assert_allclose(model.confusion_[6:], [pool] * 2, atol=1e-6)
 
 
@@ -198,3 +198,22 @@ def test_labels_that_cannot_be_compared_are_given_back(name):
     label = rng.integers(0, 3, 200)
     table = LabelTable.from_codes(np.arange(200), rng.integers(0, 4, 200), label)
     np.testing.assert_array_equal(fitted(name, table).predict(), label)
+
+
+@every
+def test_labels_that_cannot_be_compared_are_given_back_batch_by_batch(name):
+    label, annotator = np.array([1, 0, 0, 0, 0, 0, 0]), np.array([1, 0, 0, 0, 1, 0, 1])
+    batches = [
+        LabelTable(
+            np.arange(len(part)),
+            annotator[part],
+            label[part],
+            items=part,
+            annotators=np.arange(2),
+            classes=np.arange(2),
+        )
+        for part in (np.arange(4), np.arange(4, 7))
+    ]
+    model = fitted(name, batches[0]).partial_fit(batches[1])
+    np.testing.assert_array_equal(model.predict(), label)
+    assert model.converged_

@@ -1,6 +1,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from references import random_table
 
 from annotrace.aggregation import MajorityVote
@@ -27,3 +28,12 @@ def test_ties_are_broken_by_seed_and_evenly():
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert 0.45 < first.mean() < 0.55
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.default_rng(0)])
+def test_ties_stay_as_they_were_broken(random_state):
+    item = np.repeat(np.arange(200), 2)
+    table = LabelTable.from_codes(item, np.tile([0, 1], 200), np.tile([0, 1], 200))
+    vote = MajorityVote(random_state=random_state).fit(table)
+    assert np.array_equal(vote.predict(), vote.predict())
+    assert not np.array_equal(vote.predict(), vote.fit(table).predict())

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import annotrace as at
+from annotrace.allocation.plan import CANDIDATES, Plan
 from annotrace.errors import InputError
 
 HOSTILE = [
@@ -197,11 +198,41 @@ def test_hostile_names_come_out_as_themselves():
     assert len(frame) == 6
 
 
+def test_of_many_annotators_only_the_best_are_put_in_order(monkeypatch):
+    rng = np.random.default_rng(0)
+    crowd = at.simulate.hammer_spammers(400, 3, 0.7, rng)
+    truth = np.arange(2000) % 3
+    table = at.simulate.simulate_labels(truth, crowd, labels_per_item=6, random_state=rng)
+    model = at.aggregation.make("one-coin").fit(table)
+    sizes, whole = [], np.lexsort
+
+    def sort(keys):
+        sizes.append(len(keys[0]))
+        return whole(keys)
+
+    monkeypatch.setattr(np, "lexsort", sort)
+    at.allocate(model, 50, at_least=0)
+    assert 0 < max(sizes) < 2 * CANDIDATES
+
+
+def test_candidates_are_those_of_a_whole_sort():
+    rng = np.random.default_rng(0)
+    table = at.LabelTable.from_codes([0], [0], [0], n_annotators=300, n_classes=2)
+    plan = Plan(table, np.full((1, 2), 0.5), np.full((300, 2, 2), 0.5), np.ones(300), 1)
+    plan.load = rng.integers(0, 3, 300)
+    for item in (0, 7, 301):
+        row = rng.integers(0, 4, 300) / 4
+        place = {who: (-row[who], plan.load[who], (who - item) % 300) for who in range(300)}
+        expected = sorted(np.flatnonzero(row).tolist(), key=place.__getitem__)[:CANDIDATES]
+        assert plan._best(item, row, np.sort(row)[-CANDIDATES]).tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"budget": 0}, "`budget` to be above 0, but got 0"),
-        ({"budget": float("nan")}, "`budget` to be above 0, but got nan"),
+        ({"budget": 0}, "`budget` to be above 0 and finite, but got 0"),
+        ({"budget": float("nan")}, "`budget` to be above 0 and finite, but got nan"),
+        ({"budget": float("inf")}, "`budget` to be above 0 and finite, but got inf"),
         ({"per_item": 0}, "`per_item` to be at least 1"),
         ({"cost": -1}, "cost of a label by each annotator to be above 0, but got -1"),
         ({"cost": {0: "free"}}, "cost of a label by 0 to be above 0, but got 'free'"),

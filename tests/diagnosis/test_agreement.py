@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from annotrace.diagnosis.agreement import (
 )
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.simulate import simulate_labels
 
 
 def from_wide(answers):
@@ -78,7 +80,7 @@ def test_every_pair_as_scikit_learn_has_it():
         both = (wide[:, first] >= 0) & (wide[:, second] >= 0)
         assert shared == both.sum()
         assert kappa == pytest.approx(cohen_kappa_score(wide[both, first], wide[both, second]))
-    assert pairs.mean() == pytest.approx(np.average(pairs.kappa, weights=pairs.n_shared))
+    assert pairs.mean(1) == pytest.approx(np.average(pairs.kappa, weights=pairs.n_shared))
 
 
 def test_order_of_rows_and_names_of_classes_do_not_matter():
@@ -87,8 +89,45 @@ def test_order_of_rows_and_names_of_classes_do_not_matter():
     rows = rng.permutation(200)
     before = LabelTable.from_codes(item, annotator, label)
     after = LabelTable.from_codes(item[rows], annotator[rows], (label[rows] + 1) % 3)
-    for measure in (krippendorff_alpha, fleiss_kappa, lambda table: pairwise_kappa(table).mean()):
+    for measure in (krippendorff_alpha, fleiss_kappa, lambda table: pairwise_kappa(table).mean(1)):
         assert measure(after) == pytest.approx(measure(before))
+
+
+@pytest.mark.parametrize("n_others", [0, 40, 500])
+def test_the_mean_of_kappas_is_near_alpha_however_many_annotators_share_an_item_or_two(n_others):
+    rng = np.random.default_rng(0)
+    confusion = np.repeat((0.9 * np.eye(4) + 0.025)[None], 4 + n_others, axis=0)
+    together = simulate_labels(rng.integers(0, 4, 800), confusion[:4], random_state=rng)
+    truth, sparse = rng.integers(0, 4, 800), []
+    if n_others:
+        sparse = [simulate_labels(truth, confusion[4:], labels_per_item=3, random_state=rng)]
+    table = LabelTable.from_codes(
+        np.concatenate([together.item, *(800 + part.item for part in sparse)]),
+        np.concatenate([together.annotator, *(4 + part.annotator for part in sparse)]),
+        np.concatenate([together.label, *(part.label for part in sparse)]),
+    )
+    assert pairwise_kappa(table).mean() == pytest.approx(krippendorff_alpha(table), abs=0.02)
+
+
+def test_no_mean_of_kappas_where_no_two_share_enough():
+    rng = np.random.default_rng(0)
+    confusion = np.repeat((0.9 * np.eye(4) + 0.025)[None], 300, axis=0)
+    table = simulate_labels(rng.integers(0, 4, 900), confusion, labels_per_item=3, random_state=rng)
+    assert math.isnan(pairwise_kappa(table).mean())
+
+
+def test_memory_grows_with_labels_and_not_with_pairs_by_classes():
+    rng = np.random.default_rng(0)
+    item, annotator = np.repeat(np.arange(10_000), 3), rng.integers(0, 5000, 30_000)
+    table = LabelTable.from_codes(
+        item, annotator, rng.integers(0, 3000, 30_000), n_annotators=5000, n_classes=3000
+    )
+    tracemalloc.start()
+    pairwise_kappa(table)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # One array of pairs by classes would take 700 MB.
+    assert peak < 30e6
 
 
 def test_nothing_to_agree_on():

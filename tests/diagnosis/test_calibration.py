@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from annotrace.diagnosis import calibration_error, reliability_curve
+from annotrace.diagnosis.calibration import share_interval
 from annotrace.errors import InputError
 
 
@@ -30,3 +32,13 @@ def test_items_of_unknown_truth_are_left_out():
     assert calibration_error(posterior, np.array([0, -1])) == pytest.approx(0.2)
     with pytest.raises(InputError, match="items of known truth"):
         calibration_error(posterior, np.array([-1, -1]))
+
+
+def test_shares_have_wilsons_interval():
+    right, counted = np.array([0, 3, 16, 20]), np.array([4, 9, 19, 20])
+    low, high = share_interval(right / counted, counted)
+    expected = [
+        binomtest(k, n).proportion_ci(0.9, method="wilson")
+        for k, n in zip(right.tolist(), counted.tolist(), strict=True)
+    ]
+    np.testing.assert_allclose(np.stack([low, high], axis=1), expected, atol=1e-4)

@@ -1,7 +1,9 @@
+import time
+
 import numpy as np
 import pytest
 
-from annotrace.diagnosis import dominance_margins
+from annotrace.diagnosis import dominance_margins, identifiability
 from annotrace.diagnosis.identifiability import (
     best_names,
     class_distances,
@@ -51,6 +53,35 @@ def test_classes_that_all_report_alike_are_at_no_distance():
     distances = class_distances(confusion, np.array([10]))
     np.testing.assert_allclose(distances, [[0, 0, 0.8], [0, 0, 0.8], [0.8, 0.8, 0]])
     assert smallest_singular_value(confusion, np.array([10])) == pytest.approx(0, abs=1e-7)
+
+
+def test_distances_are_the_mean_over_annotators_by_labels():
+    confusion = np.random.default_rng(0).dirichlet(np.ones(4), (7, 4))
+    n_labels = np.array([3, 0, 5, 1, 8, 2, 4])
+    distances = class_distances(confusion, n_labels)
+    for i, k in np.ndindex(4, 4):
+        apart = np.abs(confusion[:, i] - confusion[:, k]).sum(axis=1) / 2
+        assert distances[i, k] == pytest.approx(np.average(apart, weights=n_labels))
+
+
+def test_distances_of_many_classes_take_less_than_class_by_class():
+    confusion, n_labels = np.random.default_rng(0).dirichlet(np.ones(200), (8, 200)), np.arange(8)
+    began = time.process_time()
+    distances = class_distances(confusion, n_labels)
+    taken = time.process_time() - began
+    expected = [
+        np.einsum("r,rij->i", n_labels / 56, np.abs(confusion - confusion[:, k : k + 1]))
+        for k in range(200)
+    ]
+    np.testing.assert_allclose(distances, expected)
+    assert taken < (time.process_time() - began - taken) / 6
+
+
+def test_distances_of_too_many_annotators_are_those_of_the_busiest(monkeypatch):
+    monkeypatch.setattr(identifiability, "_DIFFERENCES", 2 * 4**3)
+    confusion = np.random.default_rng(0).dirichlet(np.ones(4), (5, 4))
+    distances = class_distances(confusion, np.array([3, 7, 1, 0, 9]))
+    np.testing.assert_allclose(distances, class_distances(confusion[[1, 4]], np.array([7, 9])))
 
 
 def test_singular_value_is_that_of_matrices_side_by_side():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from annotrace.diagnosis.prediction import LabelPrediction
+from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 
@@ -51,3 +52,44 @@ def test_a_difference_that_was_made_up_predicts_nothing():
     ((_, gain, claimed),) = LabelPrediction(table, classifier, made_up).pair_information([(0, 1)])
     assert gain.low < 0
     assert claimed > 0.1
+
+
+def many_classes(alike, n_classes=200):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, n_classes, 6000)
+    confusion = np.repeat((0.9 * np.eye(n_classes) + 0.1 / n_classes)[None], 3, axis=0)
+    mixed = confusion.copy()
+    mixed[:, :alike] = mixed[:, :alike].mean(axis=1, keepdims=True)
+    table = simulate_labels(truth, mixed, random_state=rng)
+    return LabelPrediction(table, np.zeros((6000, n_classes)), confusion), truth
+
+
+def test_classes_that_are_told_apart_are_so_found_among_many():
+    prediction, _ = many_classes(alike=1)
+    found = prediction.pair_information((k, k + 1) for k in range(199))
+    assert len(found) == 199
+    assert min(pair.gain.low for pair in found) > 0.3
+    # Too few labels are sampled to say what the matrices claim of so many classes.
+    assert np.isnan([pair.claimed for pair in found]).all()
+
+
+def test_two_classes_that_nobody_tells_apart_are_found_among_many():
+    prediction, _ = many_classes(alike=2)
+    alike, told_apart = prediction.pair_information([(0, 1), (2, 3)])
+    assert alike.gain.low < 0.005 < 0.3 < told_apart.gain.low
+
+
+def test_two_classes_with_hardly_a_sampled_label_are_not_judged():
+    prediction, truth = many_classes(alike=1, n_classes=900)
+    n_labels = 3 * np.bincount(truth, minlength=900)
+    rare, common = np.argsort(n_labels)[:2], np.argsort(n_labels)[-2:]
+    assert n_labels[rare].sum() < 20 < 40 < n_labels[common].sum()
+    found = prediction.pair_information([tuple(rare), tuple(common)])
+    assert [pair.classes for pair in found] == [tuple(common)]
+
+
+def test_without_labels_nothing_is_gained():
+    table = LabelTable.from_codes([], [], [], n_annotators=1, n_classes=2)
+    prediction = LabelPrediction(table, np.zeros((0, 2)), np.full((1, 2, 2), 0.5))
+    assert prediction.information() == (0, 0, 0)
+    assert [pair.gain.value for pair in prediction.pair_information([(0, 1)])] == [0]

@@ -1,7 +1,7 @@
 import pytest
 
 from annotrace.errors import InputError
-from annotrace.labels.columns import Named, find_column, find_layout
+from annotrace.labels.columns import Named, check_distinct, find_column, find_layout
 
 
 @pytest.mark.parametrize(
@@ -67,3 +67,17 @@ def test_the_error_names_the_options():
 
 def test_an_id_of_a_row_is_no_label():
     assert find_column(["annotation_id", "answer_id"], "label", "x") is None
+
+
+def test_each_of_many_columns_is_looked_at_once():
+    compared = []
+
+    class Name(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            compared.append(other)
+            return str.__eq__(self, other)
+
+    check_distinct([Name(f"person {k}") for k in range(1000)], "x")
+    assert len(compared) < 1000

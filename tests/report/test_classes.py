@@ -31,3 +31,11 @@ def test_there_is_no_agreement_with_one_label_an_item():
 def test_agreement_on_one_class_is_no_number():
     table = at.LabelTable.from_codes([0, 0], [0, 1], [0, 0])
     assert {it.value for it in agreement_of(table)} == {None}
+    assert agreement_of(table)[0].meaning == "every label is of one class"
+
+
+def test_a_pair_that_shares_too_few_items_has_no_kappa_and_the_page_says_so():
+    table = at.LabelTable.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0])
+    cohen = agreement_of(table)[-1]
+    assert (cohen.name, cohen.value) == ("Cohen's kappa", None)
+    assert cohen.meaning == "no two annotators share 20 items"

@@ -7,9 +7,7 @@ from annotrace.training import Epoch
 
 def result(history=(), objective=()):
     empty = np.empty((0, 2))
-    return Result(
-        None, empty, empty, np.zeros(0, bool), None, None, "trace", {}, {}, history, objective
-    )
+    return Result(None, empty, empty, None, None, "trace", {}, {}, history, objective)
 
 
 def points(line):

@@ -42,7 +42,7 @@ def test_an_item_shows_its_labels_and_who_disagrees(trained):
 def test_long_lists_of_labels_are_cut_and_items_without_labels_are_not_in_doubt():
     table = at.LabelTable.from_codes(np.zeros(30, int), np.arange(30), np.arange(30) % 2, n_items=2)
     even = np.full((2, 2), 0.5)
-    result = Result(table, even, even, np.zeros(2, bool), None, None, "vanilla")
+    result = Result(table, even, even, None, None, "vanilla")
     found = doubtful_items(result, no_picture)
     assert len(found) == 1
     assert (len(found[0].labels), found[0].n_more_labels) == (12, 18)
@@ -56,10 +56,39 @@ def test_suspect_labels_are_those_the_posterior_speaks_against(aggregated):
     assert sum(label.annotator == "mallory" for label in found) > len(found) / 4
 
 
+@pytest.fixture
+def misled():
+    """Ten people, most of whom take hens for dogs, on 60 items; the last five have no label."""
+    crowd = np.tile(np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.5, 0.4]]), (10, 1, 1))
+    codes = at.simulate.simulate_labels(np.arange(55) % 3, crowd, labels_per_item=3, random_state=0)
+    table = at.LabelTable.from_codes(codes.item, codes.annotator, codes.label, n_items=60)
+    return at.aggregation.make("dawid-skene").fit(table)
+
+
+def test_python_ranks_labels_as_the_page_does(misled):
+    page = suspect_labels(result_of(misled), no_picture)
+    frame = misled.suspect_labels(SHOWN)
+    frame = frame.filter(frame["label"] != frame["likeliest"])
+    assert [(label.item, label.annotator) for label in page] == [
+        (str(item), str(annotator)) for item, annotator in frame["item", "annotator"].rows()
+    ]
+    np.testing.assert_allclose([label.right for label in page], frame["probability"])
+    np.testing.assert_allclose([label.estimate.chance for label in page], frame["confidence"])
+
+
+def test_plots_draw_the_items_that_the_page_lists(misled):
+    page = doubtful_items(result_of(misled), no_picture)
+    axes = at.plots.items(misled, top=60)
+    drawn = [tick.get_text() for tick in axes.yaxis.get_ticklabels()]
+    assert page
+    assert drawn[: len(page)] == [item.name for item in page]
+    assert len(drawn) == 55
+
+
 def test_nothing_is_listed_where_there_are_no_labels():
     table = at.LabelTable.from_codes([], [], [], n_items=0, n_annotators=0, n_classes=2)
     empty = np.empty((0, 2))
-    result = Result(table, empty, empty, np.zeros(0, bool), None, None, "vanilla")
+    result = Result(table, empty, empty, None, None, "vanilla")
     assert doubtful_items(result, no_picture) == suspect_labels(result, no_picture) == []
 
 
@@ -68,7 +97,7 @@ def test_an_item_says_when_another_class_is_likelier():
     table = at.LabelTable.from_codes([0, 1], [0, 0], [0, 1])
     posterior = np.array([[0.6, 0.4], [0.3, 0.7]])
     chances = np.array([[0.45, 0.55], [0.3, 0.7]])
-    result = Result(table, posterior, chances, np.zeros(2, bool), None, None, "trace")
+    result = Result(table, posterior, chances, None, None, "trace")
     first, second = doubtful_items(result, no_picture)
     assert (first.choices[0].name, first.outdone) == ("0", True)
     assert (second.choices[0].name, second.outdone) == ("1", False)

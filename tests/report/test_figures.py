@@ -145,10 +145,12 @@ def test_confidence_may_be_given(joint):
 
 def test_items_in_most_doubt_come_first_with_their_labels(model):
     ax = draw(at.plots.items(model, top=5))
-    doubtful = np.argsort(model.posterior_.max(axis=1), kind="stable")[:5]
+    doubtful = np.argsort(model.confidence_, kind="stable")[:5]
     assert ticks(ax.yaxis) == model.table_.items[doubtful].tolist()
     widths = np.array([bar.get_width() for bar in ax.patches]).reshape(5, 3)
-    np.testing.assert_allclose(widths, model.posterior_[doubtful])
+    np.testing.assert_allclose(widths.sum(axis=1), 1)
+    estimate = model.posterior_[doubtful].argmax(axis=1)
+    np.testing.assert_allclose(widths[np.arange(5), estimate], model.confidence_[doubtful])
     table = model.table_
     own = table.classes[table.label[table.item == doubtful[0]]].tolist()
     said = next(text for text in words(ax) if "," in text)

@@ -20,7 +20,7 @@ def result(truth=None, flags=((), ()), verdict="identified", advice=(), posterio
     crowd = Crowd(skill, skill - 0.05, skill + 0.05, matrices, matrices / 100, flags)
     margins = [np.full(2, 0.5)] * 3
     judgement = Judgement(verdict, (), tuple(advice), np.array([0]), *margins)
-    return Result(table, posterior, posterior, np.zeros(n, bool), crowd, judgement, "trace")
+    return Result(table, posterior, posterior, crowd, judgement, "trace")
 
 
 def test_shares_are_counted_where_the_truth_is_known():

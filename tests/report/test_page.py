@@ -133,8 +133,7 @@ def made_up(table, chances, rng):
         [("few labels",)] * n,
     )
     judgement = Judgement("identified", (), (), np.empty(0, int), *[np.full(c, 0.3)] * 3)
-    known = np.zeros(table.n_items, bool)
-    return Result(table, chances, chances, known, crowd, judgement, "trace")
+    return Result(table, chances, chances, crowd, judgement, "trace")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def crowd_of(matrices, n_labels, variance=1e-4):
         skill, skill - 0.05, skill + 0.05, matrices, np.full(matrices.shape, variance), [()] * n
     )
     posterior = np.full((50, c), 1 / c)
-    return Result(table, posterior, posterior, np.zeros(50, bool), crowd, None, "trace")
+    return Result(table, posterior, posterior, crowd, None, "trace")
 
 
 def coin(skill, n_classes):

@@ -17,11 +17,13 @@ from torch import Tensor
 from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.merging import merge_tables
 from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Number, Seed, check_parameters
+from annotrace.training.devices import seed_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,7 +55,7 @@ class Aggregation(Diagnosed, ABC):
     warm_iter : int
         Iterations at most when labels are added by `partial_fit`.
     random_state : int, Generator or None
-        Breaks ties in `predict`.
+        Breaks ties in `predict`, alike until the next fit.
 
     Attributes
     ----------
@@ -64,7 +66,8 @@ class Aggregation(Diagnosed, ABC):
     ties_ : ndarray of shape (n_items,), bool
         Items of which several classes share the highest probability.
     confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
-        [annotator, true, reported], rows sum to one; annotators without labels have the pool's.
+        [annotator, true, reported], rows sum to one; annotators of whom nothing is known
+        have the pool's, in which everybody counts by their labels.
     skill_ : ndarray of shape (n_annotators,)
         Mean of the diagonal of `confusion_`.
     annotators_, confusion_low_, confusion_high_, diagnosis_
@@ -139,6 +142,8 @@ class Aggregation(Diagnosed, ABC):
             return self.fit(table)
         check_parameters(self)
         before, evidence = copy(self), self._grow(table)
+        if not evidence.compares:
+            return self._give_back(evidence)
         state = self._start(evidence)
         self._keep(before)
         known = _by_class(before._state, before._evidence)
@@ -218,12 +223,13 @@ class Aggregation(Diagnosed, ABC):
     def _finish(self, evidence: Evidence, state: Tensor) -> None:
         matrices, prior = self._describe(evidence)
         self.table_, self._evidence, self._state = evidence.table, evidence, state
-        self.gold_ = evidence.gold
+        self.gold_, self._lot = evidence.gold, seed_of(self.random_state)
         posterior = _by_class(state, evidence).sum(1)
         posterior[evidence.unknown] = prior.to(evidence.dtype)
         self.posterior_ = posterior.numpy()
         self.ties_ = self._highest().sum(1) > 1
-        self.confusion_ = _with_pool(matrices, evidence).transpose(1, 2).contiguous().numpy()
+        confusion = matrices.transpose(1, 2).contiguous().numpy()
+        self.confusion_ = with_pool(confusion, _labels_behind(evidence).astype(confusion.dtype))
         self.skill_ = self.confusion_.diagonal(axis1=1, axis2=2).mean(1)
         self.prior_ = prior.numpy()
 
@@ -254,7 +260,7 @@ class Aggregation(Diagnosed, ABC):
 
     def _estimate(self) -> NDArray[np.int64]:
         highest = self._highest()
-        lot = np.random.default_rng(self.random_state).random(highest.shape, dtype=np.float32)
+        lot = np.random.default_rng(self._lot).random(highest.shape, dtype=np.float32)
         chosen: NDArray[np.int64] = np.argmax(highest * (1 + lot), axis=1)
         return chosen
 
@@ -289,13 +295,7 @@ def _by_class(state: Tensor, evidence: Evidence) -> Tensor:
     return state.view(len(state), -1, evidence.shape[1])
 
 
-def _with_pool(matrices: Tensor, evidence: Evidence) -> Tensor:
-    """Give annotators of whom nothing is known the mean matrix of the others."""
-    known = torch.from_numpy(evidence.table.labels_per_annotator() > 0)
-    if evidence.past is not None:
-        known |= evidence.past.sum((1, 2)) > 0
-    if bool(known.all()):
-        return matrices
-    matrices = matrices.clone()
-    matrices[~known] = matrices[known].mean(0)
-    return matrices
+def _labels_behind(evidence: Evidence) -> NDArray[Any]:
+    """Count what is known of each annotator, the past included, shape (n_annotators,)."""
+    n_labels = evidence.table.labels_per_annotator()
+    return n_labels if evidence.past is None else n_labels + evidence.past.sum((1, 2)).numpy()

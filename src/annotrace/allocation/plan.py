@@ -145,14 +145,20 @@ class Plan:
         """Find who could label each of some items best, and line these up by what that gains."""
         gains = np.where(can_be_asked, self._gains(items), 0)
         scores = np.where(gains >= WORTHWHILE, gains / self.cost, 0)
-        people = np.arange(len(self.cost))
-        for item, row in zip(items.tolist(), scores, strict=True):
-            # Where many are equal, each item begins with another of them.
-            best = np.lexsort(((people - item) % len(people), self.load, -row))[:CANDIDATES]
-            best = best[row[best] > 0]
+        last = min(CANDIDATES, scores.shape[1])
+        least = np.partition(scores, -last, axis=1)[:, -last]
+        for item, row, enough in zip(items.tolist(), scores, least, strict=True):
+            best = self._best(item, row, enough)
             self._candidates[item] = best, row[best]
             if len(best):
                 heapq.heappush(queue, (-float(row[best[0]]), True, item))
+
+    def _best(self, item: int, row: Array, enough: float) -> NDArray[np.intp]:
+        """Give those who could label an item best, by scores of which few are above `enough`."""
+        able = np.flatnonzero((row >= enough) & (row > 0))
+        # Where many are equal, each item begins with another of them.
+        turn = self.load[able] * len(row) + (able - item) % len(row)
+        return able[np.lexsort((turn, -row[able]))[:CANDIDATES]]
 
     def _choose(self, item: int, can_be_asked: NDArray[np.bool_]) -> tuple[float, int]:
         """Give the best score of an item's candidates, and who has it and the least to do.

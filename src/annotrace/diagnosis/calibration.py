@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.identifiability import TWO_SIDED_90
 from annotrace.errors import InputError
 
 
@@ -73,3 +74,19 @@ def calibration_error(
     curve = reliability_curve(posterior, truth, n_bins, confidence)
     apart = np.abs(curve.confidence - curve.accuracy)
     return float(np.average(apart, weights=curve.n_items))
+
+
+def share_interval(share: Any, n: Any) -> tuple[Any, Any]:
+    """Give the 90 % interval of a share that was counted (Wilson's), which stays within 0 and 1.
+
+    Parameters
+    ----------
+    share : float or ndarray
+        Of those counted, how many are right.
+    n : int or ndarray
+        How many were counted.
+    """
+    z2 = TWO_SIDED_90**2 / n
+    centre = (share + z2 / 2) / (1 + z2)
+    half = np.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)

@@ -113,7 +113,9 @@ class Diagnosed:
         return pl.DataFrame(columns)
 
     def suspect_labels(self, n: int | None = None) -> Any:
-        """Give the labels most likely wrong, the worst first.
+        """Give the labels most likely wrong, the worst first, as the report has them.
+
+        Chances are those of `confidence_`: less sure than `posterior_`, as people err together.
 
         Parameters
         ----------
@@ -129,17 +131,17 @@ class Diagnosed:
         import polars as pl
 
         self._check_fitted()
-        table, posterior = self.table_, self.posterior_
-        rows = rank_suspects(table, posterior, n)
+        table, chances, estimate = self.table_, self._chances(), self._estimate()
+        rows = rank_suspects(table, chances, n)
         item = table.item[rows]
         return pl.DataFrame(
             {
                 "item": table.items[item].tolist(),
                 "annotator": table.annotators[table.annotator[rows]].tolist(),
                 "label": table.classes[table.label[rows]].tolist(),
-                "probability": label_probabilities(table, posterior)[rows],
-                "likeliest": table.classes[self._estimate()[item]].tolist(),
-                "confidence": self.confidence_[item],
+                "probability": label_probabilities(table, chances)[rows],
+                "likeliest": table.classes[estimate[item]].tolist(),
+                "confidence": chances[item, estimate[item]],
             }
         )
 

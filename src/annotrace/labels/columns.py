@@ -151,8 +151,9 @@ def find_column(
 
 def check_distinct(columns: Sequence[Any], source: str) -> None:
     """Check that no two columns have the same name."""
+    places: dict[Any, int] = {}
     for place, name in enumerate(columns):
-        first = columns.index(name)
+        first = places.setdefault(name, place)
         if first < place:
             raise InputError(
                 f"{source}: columns {first + 1} and {place + 1} are both named {name!r}. "

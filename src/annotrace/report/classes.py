@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotrace.diagnosis import fleiss_kappa, krippendorff_alpha, pairwise_kappa
+from annotrace.diagnosis.agreement import LEAST_SHARED, PairwiseKappa
 from annotrace.labels import LabelTable
 from annotrace.report.people import (
     MOST_CLASSES,
@@ -76,7 +77,7 @@ class Classes(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """A coefficient of agreement: its name, value (None where there is none), and meaning."""
+    """A coefficient of agreement: its name, value, and meaning, or why the value is None."""
 
     name: str
     value: float | None
@@ -114,27 +115,33 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
     if n_labels.max(initial=0) < 2:
         return []
     found = [
-        Agreement(
+        _agreement(
             "Krippendorff's alpha",
-            _finite(krippendorff_alpha(table)),
+            krippendorff_alpha(table),
             "any number of annotators, each with any number of labels: the one to quote",
         ),
-        Agreement(
+        _agreement(
             "Fleiss' kappa",
-            _finite(fleiss_kappa(table)),
+            fleiss_kappa(table),
             "annotators taken for interchangeable, every item counting the same",
         ),
     ]
     if int((n_labels * (n_labels - 1) // 2).sum()) <= MOST_PAIRS:
-        kappa = _finite(pairwise_kappa(table).mean())
-        found.append(
-            Agreement("Cohen's kappa", kappa, "mean over pairs of annotators who share items")
-        )
+        found.append(_cohen(pairwise_kappa(table)))
     return found
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _cohen(pairs: PairwiseKappa) -> Agreement:
+    if np.all(pairs.n_shared < LEAST_SHARED):
+        return Agreement("Cohen's kappa", None, f"no two annotators share {LEAST_SHARED} items")
+    meaning = f"mean over pairs of annotators who share {LEAST_SHARED} items or more"
+    return _agreement("Cohen's kappa", pairs.mean(), meaning)
+
+
+def _agreement(name: str, value: float, meaning: str) -> Agreement:
+    if not np.isfinite(value):
+        return Agreement(name, None, "every label is of one class")
+    return Agreement(name, value, meaning)
 
 
 def _taken_for(pool: np.ndarray, k: int, names: list[str]) -> list[Mistake]:

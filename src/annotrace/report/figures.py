@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from annotrace.diagnosis import calibration_error, pooled_confusion, reliability_curve
 from annotrace.diagnosis import skills as mean_diagonals
+from annotrace.diagnosis.calibration import share_interval
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.report.canvas import (
@@ -185,7 +187,7 @@ def reliability(
     given = None if confidence is None else np.asarray(confidence)
     compared = (np.asarray(posterior), np.asarray(truth), n_bins, given)
     curve = reliability_curve(*compared)
-    low, high = _share_interval(curve.accuracy, curve.n_items)
+    low, high = share_interval(curve.accuracy, curve.n_items)
     axes = new_axes(ax, 4.4, 4.4)
     axes.plot([0, 1], [0, 1], color=PALE, linestyle=(0, (4, 3)), linewidth=1)
     axes.vlines(curve.confidence, low, high, color=PALETTE[0], linewidth=2.2, alpha=0.45)
@@ -205,19 +207,10 @@ def reliability(
     return axes
 
 
-def _share_interval(
-    share: NDArray[Any], n_items: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give Wilson's 90 % interval of shares, which stays between 0 and 1."""
-    z = 1.6449
-    centre = (share + z**2 / (2 * n_items)) / (1 + z**2 / n_items)
-    half = np.sqrt(share * (1 - share) / n_items + (z / (2 * n_items)) ** 2) * z
-    half = half / (1 + z**2 / n_items)
-    return centre - half, centre + half
-
-
-def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
+def items(model: Diagnosed, ax: Axes | None = None, top: int = 12) -> Axes:
     """Draw the items in most doubt: what each may be, and the labels it was given.
+
+    The least sure by `confidence_`, as in the report; items without labels are left out.
 
     Parameters
     ----------
@@ -230,9 +223,11 @@ def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
     -------
     matplotlib axes
     """
-    table, posterior = model.table_, np.asarray(model.posterior_)
-    doubtful = np.argsort(posterior.max(axis=1), kind="stable")[:top]
-    parts, names = _likely_classes(posterior[doubtful], table.classes.tolist())
+    table, chances = model.table_, model._chances()
+    labelled = np.flatnonzero(table.labels_per_item() > 0)
+    sure = chances[labelled, model._estimate()[labelled]]
+    doubtful = labelled[np.argsort(sure, kind="stable")[:top]]
+    parts, names = _likely_classes(chances[doubtful], table.classes.tolist())
     axes = new_axes(ax, 6.4, 0.5 * len(doubtful) + 1.1)
     for place, (item, shares) in enumerate(zip(doubtful, parts, strict=True)):
         _draw_shares(axes, place, shares, names)
@@ -245,7 +240,7 @@ def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
     axes.set_xlabel("probability of each class; above it, the labels given", color=PALE)
     make_plain(axes)
     axes.grid(visible=False)
-    write_title(axes, "Items in doubt", f"{len(ticks):,} of {table.n_items:,}")
+    write_title(axes, "Items in doubt", f"{len(ticks):,} of {len(labelled):,}")
     return axes
 
 
@@ -281,7 +276,7 @@ def _votes(labels: Iterable[Any]) -> str:
         counts[str(label)] = counts.get(str(label), 0) + 1
     ordered = sorted(counts.items(), key=lambda pair: -pair[1])
     said = (label if count == 1 else f"{label} x {count}" for label, count in ordered)
-    return ", ".join(said) or "no labels"
+    return ", ".join(said)
 
 
 def _matrices(model: Fitted) -> NDArray[Any]:

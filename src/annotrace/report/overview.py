@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.calibration import share_interval
+from annotrace.diagnosis.identifiability import TWO_SIDED_90
 from annotrace.labels import LabelTable
 from annotrace.report.result import Result
 
 # Mean calibration error of `confidence_` of the default aggregation: docs/trust.md.
 USUAL_ERROR = 0.07
-TWO_SIDED_90 = 1.645
 # An item is in doubt where its class is right with less than this chance.
 SURE = 0.8
 # A label is probably wrong where it is right with less than this chance.
@@ -143,11 +144,10 @@ def _share(value: float, independent: float, n: int) -> Share:
 
 
 def _measured(right: NDArray[np.bool_]) -> Share:
-    """Give a share that was counted, with its 90 % interval (Wilson's)."""
-    n, share, z2 = len(right), float(right.mean()), TWO_SIDED_90**2
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = TWO_SIDED_90 * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return Share(share, max(middle - float(half), 0.0), min(middle + float(half), 1.0), n)
+    """Give a share that was counted, with its 90 % interval."""
+    n, share = len(right), float(right.mean())
+    low, high = share_interval(share, n)
+    return Share(share, float(low), float(high), n)
 
 
 def _said(result: Result) -> tuple[str, str, str]:

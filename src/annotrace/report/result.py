@@ -84,8 +84,6 @@ class Result:
         As the method has it.
     chances : ndarray of shape (n_items, n_classes)
         The posterior made less sure, as people err together; certain where the class is known.
-    known : ndarray of shape (n_items,), bool
-        Items whose class was given as certain.
     crowd, judgement : Crowd and Judgement, or None
         None where the method learns nothing of annotators.
     method : str
@@ -102,7 +100,6 @@ class Result:
     table: LabelTable
     posterior: Array
     chances: Array
-    known: NDArray[np.bool_]
     crowd: Crowd | None
     judgement: Judgement | None
     method: str
@@ -143,7 +140,6 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     if not hasattr(model, "posterior_"):
         raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
     table, posterior = model.table_, model.posterior_
-    known = getattr(model, "gold_", np.full(table.n_items, -1))
     diagnosis, crowd = _diagnosis(model), None
     if diagnosis is not None:
         crowd = _crowd(diagnosis)
@@ -153,7 +149,6 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         table=table,
         posterior=posterior,
         chances=model._chances(),
-        known=known >= 0,
         crowd=crowd,
         judgement=None if diagnosis is None else _judgement(diagnosis, table),
         method=_method(model),

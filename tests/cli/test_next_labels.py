@@ -78,6 +78,16 @@ def test_capacity_and_cost_come_from_a_file(annotrace, sparse):
     assert counts.get("new", 0) <= 3
 
 
+def test_columns_are_told_regardless_of_case_and_spaces(annotrace, sparse):
+    (sparse / "people.csv").write_text("Annotator, Capacity,COST \np0,2,\np1,,0.5\np2,1,9\n")
+    words = ("--budget", 8, "--annotators", "people.csv", "--capacity", 3, "--at-least", 0)
+    assert annotrace("next", "run", *words).exit_code == 0
+    counts = dict(pl.read_csv(sparse / "run" / "next.csv")["annotator"].value_counts().rows())
+    assert counts["p1"] == 3
+    assert counts.get("p0", 0) <= 2
+    assert "p2" not in counts
+
+
 def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
     table = pl.DataFrame({"item": HOSTILE, "annotator": HOSTILE, "label": ["=1", "b"] * 4})
     table.write_csv(tmp_path / "labels.csv")
@@ -104,12 +114,16 @@ def test_nothing_to_gain_is_said(annotrace, run):
         (("run", "--budget", 5, "--annotators", "labels.csv"), "expected a column 'annotator'"),
         (("run", "--budget", 5, "--annotators", "bad.csv"), "row 3, column 'capacity'"),
         (("run", "--budget", 5, "--annotators", "twice.csv"), "'ann' stands there more than once"),
+        (("run", "--budget", 5, "--annotators", "typo.csv"), "column 'capcity'. Known are annot"),
+        (("run", "--budget", 5, "--annotators", "same.csv"), "2 and 3 are both named 'cost'"),
         (("run", "--budget", 5, "--annotators", "dear.csv"), "cost of a label by ann to be above"),
     ],
 )
 def test_bad_input_is_one_line(annotrace, run, words, said):
     (run.parent / "bad.csv").write_text("annotator,capacity\nann,3\nbob,many\n")
     (run.parent / "twice.csv").write_text("annotator,capacity\nann,3\nann,4\n")
+    (run.parent / "typo.csv").write_text("annotator,capcity\nann,3\n")
+    (run.parent / "same.csv").write_text("annotator,cost,Cost\nann,3,4\n")
     (run.parent / "dear.csv").write_text("annotator,cost\nann,0\n")
     result = annotrace("next", *words)
     assert result.exit_code == 2

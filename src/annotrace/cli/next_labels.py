@@ -11,6 +11,7 @@ from annotrace.cli.folders import check_file
 from annotrace.cli.tables import SHOWN, print_table
 
 FILE = "next.csv"
+COLUMNS = ("annotator", "capacity", "cost")
 
 
 @click.command("next", short_help="Choose who should label what next.")
@@ -110,8 +111,7 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     from annotrace.labels.delimited import read_delimited
 
     frame, rows = read_delimited(path.read_bytes(), str(path))
-    if "annotator" not in frame.columns:
-        raise InputError(f"{path}: expected a column 'annotator', but it has {frame.columns}.")
+    frame.columns = _known(frame.columns, path)
     names = frame["annotator"].fill_null("").to_list()
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
@@ -123,6 +123,24 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
         for name, limit in zip(names, limits, strict=True)
     }
     return available, {n: c for n, c in zip(names, costs, strict=True) if c is not None}
+
+
+def _known(columns: list[str], path: Path) -> list[str]:
+    """Give the names of the columns, told regardless of case and of spaces around."""
+    from annotrace.errors import InputError, first_few
+    from annotrace.labels.columns import check_distinct
+
+    names = [column.strip().casefold() for column in columns]
+    if "annotator" not in names:
+        raise InputError(f"{path}: expected a column 'annotator', but it has {columns}.")
+    unknown = [column for column, name in zip(columns, names, strict=True) if name not in COLUMNS]
+    if unknown:
+        raise InputError(
+            f"{path}: not known: column {first_few(unknown)}. Known are {', '.join(COLUMNS)}; "
+            "rename it or leave it out."
+        )
+    check_distinct(names, str(path))
+    return names
 
 
 def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list[Any]:

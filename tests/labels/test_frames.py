@@ -112,7 +112,10 @@ def test_something_that_is_no_frame():
     [
         np.array([[0, -1], [3, 0], [-1, -1]]),
         np.array([[0, np.nan], [3, 0], [np.nan, np.nan]]),
+        np.array([[0, -1], [3, 0], [-1, np.nan]]),
+        np.array([[0, -1], [3, 0], [-1, -1]], dtype=np.float32),
         [[0, None], [3, 0], [None, None]],
+        np.array([[0, -1.0], [3, 0], [None, np.float32(-1)]], dtype=object),
         np.array([[0, None], [3, 0], [-1, np.nan]], dtype=object),
     ],
 )

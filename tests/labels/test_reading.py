@@ -93,6 +93,11 @@ def test_json_numbers_stay_as_written(read):
     assert rows(table) == [("1e5", "7.0", "1"), ("2", "7.0", "true")]
 
 
+def test_json_nan_is_missing(read):
+    lines = ['{"item": 1, "a": NaN, "b": "x"}', '{"item": 2, "a": "y", "b": "NaN"}']
+    assert rows(read("\n".join(lines))) == [("1", "b", "x"), ("2", "a", "y"), ("2", "b", "NaN")]
+
+
 def test_quoted_cells_with_separators_and_line_breaks(read):
     table = read('item,worker,label\n"a, b",kim,x\n"c\nd",kim,"say ""y"""\n')
     assert rows(table) == [("a, b", "kim", "x"), ("c\nd", "kim", 'say "y"')]
@@ -128,6 +133,11 @@ def test_npy_is_positional(read):
     assert table.positional
     assert table.classes.tolist() == ["2", "10"]
     assert table.to_wide().tolist() == [[0, -1], [1, 0]]
+
+
+def test_minus_one_is_missing_in_arrays_of_whole_floats(read):
+    table = read(npz(labels=np.array([[0.0, -1.0], [2.0, 0.0]])), "labels.npz")
+    assert rows(table) == [(0, "0", "0"), (1, "0", "2"), (1, "1", "0")]
 
 
 def test_npz_with_an_array_of_answers_and_names(read):

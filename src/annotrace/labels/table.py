@@ -234,7 +234,7 @@ class LabelTable:
         Parameters
         ----------
         answers : array of shape (n_items, n_annotators), or frame
-            In an array -1 (integers), NaN or None is missing; in a frame, null or empty text.
+            In an array -1 (among whole numbers), NaN or None is missing; in a frame, null or "".
         items, annotators : sequence, optional
             Names of the rows and columns of an array; without them items are positions.
         item, truth : str, optional

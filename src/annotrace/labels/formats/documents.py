@@ -20,7 +20,9 @@ HEAD = 20
 _START = 4096
 
 # Made once: json.loads makes one for every line, which takes longer than the line.
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=lambda name: None if name == "NaN" else name
+)
 
 # Characters such as emoji are escaped as two halves; one without the other is no text.
 _HALF_A_CHARACTER = re.compile(

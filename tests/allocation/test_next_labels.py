@@ -200,8 +200,9 @@ def test_hostile_names_come_out_as_themselves():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"budget": 0}, "`budget` to be above 0, but got 0"),
-        ({"budget": float("nan")}, "`budget` to be above 0, but got nan"),
+        ({"budget": 0}, "`budget` to be above 0 and finite, but got 0"),
+        ({"budget": float("nan")}, "`budget` to be above 0 and finite, but got nan"),
+        ({"budget": float("inf")}, "`budget` to be above 0 and finite, but got inf"),
         ({"per_item": 0}, "`per_item` to be at least 1"),
         ({"cost": -1}, "cost of a label by each annotator to be above 0, but got -1"),
         ({"cost": {0: "free"}}, "cost of a label by 0 to be above 0, but got 'free'"),

@@ -109,6 +109,7 @@ def test_nothing_to_gain_is_said(annotrace, run):
     ("words", "said"),
     [
         (("none", "--budget", 5), "none: no run here"),
+        (("run", "--budget", "inf"), "to be above 0 and finite, but got inf"),
         (("run", "--budget", 5, "--out", "labels.csv"), "is already there"),
         (("run", "--budget", 5, "--annotators", "absent.csv"), "absent.csv: No such file"),
         (("run", "--budget", 5, "--annotators", "labels.csv"), "expected a column 'annotator'"),

@@ -92,8 +92,8 @@ def allocate(
 
 
 def _check(budget: float, per_item: int) -> None:
-    if not budget > 0:
-        raise InputError(f"Expected `budget` to be above 0, but got {budget!r}.")
+    if not 0 < budget < np.inf:
+        raise InputError(f"Expected `budget` to be above 0 and finite, but got {budget!r}.")
     if per_item < 1:
         raise InputError(f"Expected `per_item` to be at least 1, but got {per_item!r}.")
 

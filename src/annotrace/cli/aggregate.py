@@ -13,6 +13,7 @@ import click
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
 from annotrace.cli.report import report_options, write_run_report
+from annotrace.cli.seeds import seed_option
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     "or weighted-vote.",
 )
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
-@click.option("--seed", default=0, show_default=True, help="Breaks ties.")
+@seed_option("Breaks ties.")
 @report_options
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def aggregate(

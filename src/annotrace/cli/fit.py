@@ -11,6 +11,7 @@ import click
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
 from annotrace.cli.report import report_options, write_run_report
+from annotrace.cli.seeds import seed_option
 from annotrace.cli.source_options import read_source, source_options
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.pt"
+# A batch of larger ones fits into no memory.
+LARGEST_IMAGE = 2048
 
 
 @click.command(short_help="Learn the truth, a classifier and the annotators from labels.")
@@ -63,11 +66,11 @@ CHECKPOINT = "checkpoint.pt"
 @click.option("--epochs", type=int, help="Passes over the items; each method has its default.")
 @click.option("--batch-size", type=int, help="Items a step.")
 @click.option("--lr", type=float, help="Learning rate of the network.")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same run.")
+@seed_option("The same seed gives the same run.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
 @click.option(
     "--image-size",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, LARGEST_IMAGE),
     default=64,
     show_default=True,
     help="Images are resized to a square of so many pixels.",

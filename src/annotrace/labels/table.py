@@ -19,6 +19,7 @@ from annotrace.labels.codes import (
     check_positions,
     check_truth,
     labels_of,
+    n_codes,
     offsets_of,
     sorted_by_item,
     split_positions,
@@ -175,14 +176,11 @@ class LabelTable:
             The class of each item, -1 where it is unknown.
         """
         sizes = {
-            "items": (n_items, item),
-            "annotators": (n_annotators, annotator),
-            "classes": (n_classes, label),
+            "items": n_codes(item, "item") if n_items is None else n_items,
+            "annotators": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
+            "classes": n_codes(label, "label") if n_classes is None else n_classes,
         }
-        names = {
-            name: np.arange(np.max(codes, initial=-1) + 1 if size is None else size, dtype=np.int32)
-            for name, (size, codes) in sizes.items()
-        }
+        names = {name: np.arange(size, dtype=np.int32) for name, size in sizes.items()}
         return cls(item, annotator, label, **names, truth=truth, positional=True)
 
     @classmethod

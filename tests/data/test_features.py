@@ -33,6 +33,15 @@ def test_parquet_has_an_item_column(tmp_path):
     np.testing.assert_array_equal(source.X, X[:, [0, 0, 1]])
 
 
+@pytest.mark.parametrize("item", ["photo", "none"])
+def test_the_item_column_is_the_one_named_where_it_is_there(tmp_path, item):
+    path = tmp_path / "X.parquet"
+    pl.DataFrame({"item" if item == "none" else "photo": ["a", "b"], "x": X}).write_parquet(path)
+    source = read_features(path, item=item)
+    assert source.items.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(source.X, X)
+
+
 def bad_npz(**arrays):
     def write(path):
         with path.open("wb") as file:

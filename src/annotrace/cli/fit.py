@@ -125,7 +125,8 @@ def fit(
     checkpoint = _check_out(out, overwrite, resume)
     model = _make(method, settings, verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
-    source = read_source(features, images, (image_size, image_size), not grey)
+    size = (image_size, image_size)
+    source = read_source(features, images, size, not grey, labels.columns["item"])
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
     if method == "oracle":

@@ -12,7 +12,7 @@ from annotrace.errors import InputError
 from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays
 
 
-def read_features(path: str | Path) -> ArraySource:
+def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
     """Read the features of items; the format is told by content.
 
     Parameters
@@ -21,6 +21,8 @@ def read_features(path: str | Path) -> ArraySource:
         An npy file: one array, rows by position. An npz file: `X`, and `items`, the name of each
         row (without it rows are positions). A parquet file: an item column, found by its name
         (item, image, id, ...), and columns of numbers or of lists of numbers.
+    item : str, optional
+        The item column of a parquet file, where it has one of this name.
 
     Returns
     -------
@@ -35,7 +37,7 @@ def read_features(path: str | Path) -> ArraySource:
             arrays = load_arrays(file, str(path))
             return _source_from_arrays(arrays, str(path))
     if start.startswith(PARQUET):
-        return _read_parquet(path)
+        return _read_parquet(path, item)
     raise InputError(
         f"{path} is no npy, npz or parquet file. Save features with "
         "np.savez(path, X=features, items=names)."
@@ -53,7 +55,7 @@ def _source_from_arrays(arrays: dict[str, NDArray[Any]], source: str) -> ArraySo
     return ArraySource(arrays["X"], arrays.get("items"), source=source)
 
 
-def _read_parquet(path: Path) -> ArraySource:
+def _read_parquet(path: Path, item: str | None) -> ArraySource:
     import polars as pl
 
     try:
@@ -61,4 +63,4 @@ def _read_parquet(path: Path) -> ArraySource:
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).split("\n", 1)[0]
         raise InputError(f"{path} is a damaged parquet file ({reason}).") from None
-    return source_from_frame(frame, source=str(path))
+    return source_from_frame(frame, item=item, source=str(path))

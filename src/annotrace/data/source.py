@@ -99,14 +99,22 @@ def as_source(X: Any, items: ArrayLike | Iterable[Any] | None = None) -> ItemSou
 
 
 def source_from_frame(
-    frame: Any, items: ArrayLike | Iterable[Any] | None = None, *, source: str = "the frame"
+    frame: Any,
+    items: ArrayLike | Iterable[Any] | None = None,
+    *,
+    item: str | None = None,
+    source: str = "the frame",
 ) -> ArraySource:
-    """Make a source of a frame with an item column, as in `as_source`."""
+    """Make a source of a frame with an item column, as in `as_source`.
+
+    `item` names the column; where there is none of that name it is found by the usual ones.
+    """
     import narwhals as nw
 
     known = nw.from_native(frame, eager_only=True)
     features = list(known.columns)
-    if items is None and (name := find_column(features, "item", source)) is not None:
+    given = item if item in features else None
+    if items is None and (name := find_column(features, "item", source, given)) is not None:
         features.remove(name)
         items = _item_names(known.get_column(name), source)
     if not features:

@@ -1,5 +1,7 @@
 import gzip
 import io
+import os
+import threading
 import zipfile
 
 import numpy as np
@@ -275,6 +277,23 @@ def test_a_bad_file_gets_one_line_that_names_it(read, kind):
     assert message in str(caught.value)
     assert "labels.csv" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [CSV.encode(), gzip.compress(CSV.encode()), json_lines(CSV).encode()]
+)
+def test_a_pipe_is_read_like_a_file(tmp_path, content):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+    writer.start()
+    table = LabelTable.read(tmp_path / "pipe")
+    writer.join()
+    assert rows(table) == EXPECTED
+
+
+def test_nothing_in_a_device():
+    with pytest.raises(InputError, match="/dev/null is empty"):
+        LabelTable.read("/dev/null")
 
 
 def test_no_such_file(tmp_path):

@@ -105,7 +105,8 @@ def fit(
     LABELS is a table of who gave which label to what: csv, tsv, jsonl or parquet with a row a
     label (columns such as item, annotator, label), or a csv, npy or npz with a row an item and
     a column an annotator. The columns are found by their usual names, or named with --item,
-    --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`.
+    --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`;
+    - stands for standard input.
 
     RUN becomes a folder: truth.csv (the likeliest class of each item), annotators.csv (how
     skilled each is, and how sure that is), confusion.npz (who takes what for what), report.html
@@ -193,12 +194,12 @@ def _make(method: str, settings: dict[str, Any], verbose: bool, checkpoint: Path
 def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
     """Read matrices, shape (n_annotators, n_classes, n_classes), in the order of the table."""
     from annotrace.errors import InputError
-    from annotrace.labels.files import check_file, load_arrays
+    from annotrace.labels.files import load_arrays, open_file
     from annotrace.labels.vocabulary import as_names, encode_with
 
     if path is None:
         raise InputError("--method oracle is given the true matrices: --confusion FILE.")
-    with check_file(path).open("rb") as file:
+    with open_file(path) as file:
         arrays = load_arrays(file, str(path))
     if not {"confusion", "annotators", "classes"} <= set(arrays):
         raise InputError(f"{path} must have the arrays confusion, annotators and classes.")

@@ -130,6 +130,7 @@ def label_options(command: Command) -> Command:
             "skip": options.pop("skip"),
             "repeats": options.pop("repeats"),
         }
+        labels = tuple(Path("/dev/stdin") if str(path) == "-" else path for path in labels)
         return command(LabelFile(labels, columns, request, choices), **options)
 
     for option in reversed(_OPTIONS):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from annotrace.data.source import ArraySource, source_from_frame
 from annotrace.errors import InputError
-from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays
+from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays, open_file
 
 
 def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
@@ -30,7 +30,7 @@ def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
         In the dtype of the file.
     """
     path = check_file(path)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(8)
         file.seek(0)
         if start.startswith((NPY, ZIP)):
@@ -59,7 +59,8 @@ def _read_parquet(path: Path, item: str | None) -> ArraySource:
     import polars as pl
 
     try:
-        frame = pl.read_parquet(path)
+        with open_file(path) as file:
+            frame = pl.read_parquet(file)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).split("\n", 1)[0]
         raise InputError(f"{path} is a damaged parquet file ({reason}).") from None

@@ -13,7 +13,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 from annotrace.errors import InputError
-from annotrace.labels.files import ARROW, PARQUET, decode_text, open_unpacked, read_bytes
+from annotrace.labels.files import (
+    ARROW,
+    PARQUET,
+    check_file,
+    decode_text,
+    open_unpacked,
+    read_bytes,
+)
 from annotrace.labels.hugging_face import features_of_file, name_classes
 
 HEAD = 20
@@ -62,7 +69,7 @@ class Document:
 
 def open_document(path: str | Path) -> Document | None:
     """Take a file apart; None if it is neither JSON, XML, parquet nor arrow."""
-    path = Path(path)
+    path = check_file(path)
     with open_unpacked(path) as file:
         start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
     if start.startswith((PARQUET, ARROW)):

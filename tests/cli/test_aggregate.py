@@ -95,6 +95,23 @@ def test_ties_are_broken_by_the_seed_in_truth_csv_too(annotrace, crowd):
     assert run.table_.classes[estimate].tolist() == labels.to_list()
 
 
+def test_majority_is_the_same_in_the_table_whatever_the_seed(annotrace, crowd):
+    rows = [f"{k},{who},{said},no" for k in range(40) for who, said in (("a", "no"), ("b", "yes"))]
+    (crowd / "ties.csv").write_text("\n".join(["item,worker,label,truth", *rows]))
+    words = ("aggregate", "ties.csv", "--method", "majority", "--seed", 5, "--out", "run")
+    lines = [line.split() for line in annotrace(*words).stdout.splitlines()]
+    (ours,) = (line[1:] for line in lines if line[:1] == ["majority"] and line[1] != "vote")
+    (vote,) = (line[2:] for line in lines if line[:2] == ["majority", "vote"])
+    assert ours == vote
+
+
+def test_what_was_not_skipped_is_told(annotrace, crowd):
+    (crowd / "odd.csv").write_text("item,worker,label\n1,a,x\n2,a,y\n1,b,unsure\n")
+    result = annotrace("aggregate", "odd.csv", "--skip", "Unsure", "--out", "run")
+    said = "No label is 'Unsure', and --skip left out nothing for it; the nearest is 'unsure'."
+    assert f"Warning: {said}" in result.stderr
+
+
 @pytest.mark.parametrize("method", ["hierarchical", "majority"])
 def test_confidence_in_truth_csv_is_that_of_the_run_and_of_the_report(annotrace, crowd, method):
     (crowd / "labels2.csv").write_text(

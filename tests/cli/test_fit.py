@@ -148,6 +148,7 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
             (*FIT, "--method", "magic"),
             "There is no method 'magic'; there are auto, crossfit,",
         ),
+        ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; leave it out"),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
         (
             (*FIT, "--epochs", 0),

@@ -58,6 +58,7 @@ def test_arrays_in_a_polars_column_keep_their_type_and_shape():
     ("X", "items", "message"),
     [
         (np.zeros(3), None, "but has shape (3,). Use X.reshape(-1, 1)"),
+        (np.zeros((3, 0)), None, "X has shape (3, 0): items without a single feature"),
         ([["a"], ["b"]], None, "X must be numbers, but holds <U1"),
         (np.array([[None], [1]]), None, "X must be numbers, but holds object"),
         ([[0.0, 1.0], [np.nan, 1.0]], None, "X, row index 1, column 0 is nan"),

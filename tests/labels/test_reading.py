@@ -262,6 +262,11 @@ BAD_FILES = {
         {},
         "arrays of one length are needed",
     ),
+    "npz with one array for two roles": (
+        npz(item=np.arange(3), who=np.arange(3), label=np.arange(3)),
+        {"annotator": "item"},
+        "'item' cannot be both the item and the annotator column",
+    ),
     "npy of one dimension": (npz(labels=np.arange(3)), {}, "cannot tell which array"),
     "spreadsheet": (SPREADSHEET.getvalue(), {}, "no npz file. Save a spreadsheet as csv"),
     "prose": ("Dear all,\nplease find\n", {}, "row 2: 1 fields where the header has 2"),

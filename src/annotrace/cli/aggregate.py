@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from annotrace.cli.label_options import LabelFile, describe_labels, label_option
 from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.seeds import seed_option
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
+from annotrace.cli.warned import telling_warnings
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
@@ -86,12 +86,8 @@ def _fit(aggregation: Aggregation, table: LabelTable) -> None:
             "given back as they are. With features, `annotrace fit` can.",
             err=True,
         )
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
+    with telling_warnings("max_iter"):
         aggregation.fit(table)
-    for warning in raised:
-        said = str(warning.message).replace("`max_iter`", "--max-iter")
-        click.echo(f"Warning: {said}", err=True)
 
 
 def _write(out: Path, aggregation: Aggregation, frame: Any, name: str) -> None:
@@ -144,10 +140,12 @@ def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
 
 def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path, where: str) -> None:
     from annotrace.labels.vocabulary import look_up
+    from annotrace.training import seed_of
 
     table = aggregation.table_
     print_annotators(frame)
-    print_accuracy(table, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
+    chosen = {name: look_up(aggregation.predict(), table.classes)}
+    print_accuracy(table, chosen, seed_of(aggregation.random_state))
     print_diagnosis(aggregation)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):

@@ -124,6 +124,7 @@ def fit(
     Ctrl-C stops and keeps what was learned: the same command with --resume goes on from there.
     """
     checkpoint = _check_out(out, overwrite, resume)
+    _check_confusion(confusion, method)
     model = _make(method, settings, verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     size = (image_size, image_size)
@@ -158,6 +159,15 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
     if resume and not checkpoint.exists():
         raise RunError(f"There is no {checkpoint} to go on from; leave out --resume.")
     return checkpoint
+
+
+def _check_confusion(confusion: Path | None, method: str) -> None:
+    from annotrace.errors import InputError
+
+    if confusion is not None and method != "oracle":
+        raise InputError(
+            f"--confusion is for --method oracle; leave it out, for {method} learns the matrices."
+        )
 
 
 def _known(table: LabelTable) -> list[Any]:

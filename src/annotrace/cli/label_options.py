@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.cli.warned import telling_warnings
+
 if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
@@ -115,7 +117,8 @@ class LabelFile:
         from annotrace.labels.reading import read_table
 
         named, choices = Named(**self.columns), Choices(**self.choices)
-        return read_table(self.paths, named, choices, Request(**self.request))
+        with telling_warnings("skip"):
+            return read_table(self.paths, named, choices, Request(**self.request))
 
 
 def label_options(command: Command) -> Command:

@@ -181,6 +181,8 @@ def _check_numbers(X: NDArray[Any], source: str) -> None:
             f"{source} must have a row an item and at least one more dimension, but has shape "
             f"{X.shape}. Use X.reshape(-1, 1) for one feature."
         )
+    if 0 in X.shape[1:]:
+        raise InputError(f"{source} has shape {X.shape}: items without a single feature.")
 
 
 def _check_finite(

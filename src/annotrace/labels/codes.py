@@ -21,7 +21,7 @@ class Choices:
     """What the caller wants done with the labels; see `LabelTable.from_long`."""
 
     classes: Sequence[Any] | Names | None = None
-    skip: Collection[str] = ()
+    skip: Collection[Any] = ()
     repeats: Repeats = "keep"
 
     def __post_init__(self) -> None:

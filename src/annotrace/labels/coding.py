@@ -33,9 +33,9 @@ class Coded(NamedTuple):
         """Keep some rows, and every name."""
         return Coded(self.codes[rows], self.names)
 
-    def without(self, names: Iterable[str]) -> Coded:
-        """Make the cells that hold one of some names empty."""
-        kept = ~np.isin(as_text(self.names), list(names))
+    def without(self, names: Iterable[Any]) -> Coded:
+        """Make the cells that hold one of some names empty; numbers are compared as text."""
+        kept = ~np.isin(as_text(self.names), as_text(as_names(names)).tolist())
         renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
         return Coded(renumbered[self.codes], self.names[kept])
 

@@ -193,7 +193,7 @@ class LabelTable:
         label: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Collection[str] = (),
+        skip: Collection[Any] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Make a table of rows (item, annotator, label).
@@ -205,7 +205,7 @@ class LabelTable:
             Column names; found by the names people use (task, worker, answer, ...) unless given.
         classes : sequence, optional
             The classes in the order wanted; any other label is then an error.
-        skip : collection of str
+        skip : collection
             Answers that mean nothing ("unsure", "" if empty): their rows are left out.
         repeats : {"keep", "first", "last", "error"}
             What to do where an annotator labelled an item more than once.
@@ -225,7 +225,7 @@ class LabelTable:
         item: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Collection[str] = (),
+        skip: Collection[Any] = (),
     ) -> LabelTable:
         """Make a table of a row an item and a column an annotator.
 
@@ -258,7 +258,7 @@ class LabelTable:
         annotator_name: str | None = None,
         format: str | None = None,
         classes: Sequence[str] | None = None,
-        skip: Collection[str] = (),
+        skip: Collection[Any] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Read a table from a file; the format is told by its content.

@@ -99,10 +99,19 @@ def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
     assert set(asked["annotator"]) <= set(HOSTILE)
 
 
-def test_nothing_to_gain_is_said(annotrace, run):
+def test_nothing_to_ask_is_said(annotrace, run):
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 0
-    assert "0 labels of 0 items to ask for, of a budget of 5." in result.output
+    assert "without a row: everybody who can be asked has labelled every item." in result.output
+    (run.parent / "people.csv").write_text("annotator\nann\n")
+    result = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv", "--overwrite")
+    assert "everybody who can be asked has labelled every item." in result.output
+
+
+def test_nothing_to_gain_is_said(annotrace, sparse):
+    result = annotrace("next", "run", "--budget", 5, "--capacity", 0)
+    assert result.exit_code == 0
+    assert "without a row: no label that may be asked for would gain anything." in result.output
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,11 @@ def test_a_comma_in_a_quoted_header_is_no_separator(read):
     assert table.annotators.tolist() == ["left, right", "kim"]
 
 
+def test_a_table_may_begin_like_a_tag(read):
+    table = read("<b>x</b>,item\ny,a\nz,b\n")
+    assert table.annotators.tolist() == ["<b>x</b>"]
+
+
 def test_wide_csv(read):
     table = read("image,kim,lee,truth\na,x,,x\nb,,,y\nc,y,x,\n")
     assert rows(table) == [("a", "kim", "x"), ("c", "kim", "y"), ("c", "lee", "x")]
@@ -261,6 +266,11 @@ BAD_FILES = {
         npz(item=np.arange(3), worker=np.arange(3), label=np.arange(2)),
         {},
         "arrays of one length are needed",
+    ),
+    "unknown xml in one line": (
+        "<labels><a>1</a></labels>",
+        {},
+        "is XML that this library does not know",
     ),
     "npz with one array for two roles": (
         npz(item=np.arange(3), who=np.arange(3), label=np.arange(3)),

@@ -12,6 +12,8 @@ from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
 from annotrace.labels.vocabulary import Names, check_names
 
+LARGEST = np.float64(np.finfo(np.float32).max)
+
 
 @runtime_checkable
 class ItemSource(Protocol):
@@ -189,12 +191,15 @@ def _check_finite(
     X: NDArray[Any], items: Names | None, source: str, columns: Sequence[str] | None
 ) -> None:
     # The least and the largest tell without a mask as large as the array.
-    if X.dtype.kind != "f" or X.size == 0 or np.isfinite([X.min(), X.max()]).all():
+    if X.dtype.kind != "f" or X.size == 0 or (X.min() >= -LARGEST and X.max() <= LARGEST):
         return
-    row, *place = map(int, np.argwhere(~np.isfinite(X))[0])
+    row, *place = map(int, np.argwhere(~(abs(X) <= LARGEST))[0])
     column = repr(columns[place[0]]) if columns is not None else ", ".join(map(str, place))
     item = "" if items is None else f" (item {str(items[row])!r})"
-    raise InputError(
-        f"{source}, row index {row}{item}, column {column} is {X[(row, *place)]}. Fill in what is "
-        "missing or leave the item out."
+    value = X[(row, *place)]
+    remedy = (
+        "Networks take float32: divide the column by its largest value."
+        if np.isfinite(value)
+        else "Fill in what is missing or leave the item out."
     )
+    raise InputError(f"{source}, row index {row}{item}, column {column} is {value}. {remedy}")

@@ -80,6 +80,8 @@ def open_document(path: str | Path) -> Document | None:
         return _open_json(path)
     if start.startswith((b"<?xml", b"<annotations")):
         return _open_xml(path)
+    if start.startswith(b"<"):
+        return _open_other_xml(path)
     return None
 
 
@@ -114,6 +116,14 @@ def _open_xml(path: Path) -> Document:
             f"{path}: not whole XML ({error}). If the file was cut short, export it again."
         ) from None
     return Document(path, "element", [root], lambda: enumerate(root, start=1))
+
+
+def _open_other_xml(path: Path) -> Document | None:
+    """Take XML apart; None if it is a table whose first name begins like a tag."""
+    try:
+        return _open_xml(path)
+    except InputError:
+        return None
 
 
 def _open_frame(path: Path) -> Document:

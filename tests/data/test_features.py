@@ -42,7 +42,7 @@ def test_features_come_through_a_pipe(tmp_path, kind):
     write[kind](tmp_path / "X")
     os.mkfifo(tmp_path / "pipe")
     content = (tmp_path / "X").read_bytes()
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content], daemon=True)
     writer.start()
     source = read_features(tmp_path / "pipe")
     writer.join()

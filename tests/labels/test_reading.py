@@ -295,11 +295,13 @@ def test_a_bad_file_gets_one_line_that_names_it(read, kind):
 
 
 @pytest.mark.parametrize(
-    "content", [CSV.encode(), gzip.compress(CSV.encode()), json_lines(CSV).encode()]
+    "content",
+    [CSV.encode(), gzip.compress(CSV.encode()), json_lines(CSV).encode()],
+    ids=["csv", "gzip", "json lines"],
 )
 def test_a_pipe_is_read_like_a_file(tmp_path, content):
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content], daemon=True)
     writer.start()
     table = LabelTable.read(tmp_path / "pipe")
     writer.join()

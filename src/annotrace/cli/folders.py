@@ -53,23 +53,19 @@ def check_folder(folder: Path, files: Iterable[str], overwrite: bool) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that a folder can be made and written to, and leave nothing there."""
+    """Check that a folder, or the nearest above it that is there, can be written to."""
     from annotrace.errors import RunError
 
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder} is a file; give --out a folder.")
-    made = [above for above in (folder, *folder.parents) if not above.exists()]
+    nearest = next(above for above in (folder, *folder.parents) if above.exists())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
+        with TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise RunError(
             f"{folder} cannot be written to ({error.strerror}); give --out another folder."
         ) from None
-    finally:
-        for above in filter(Path.exists, made):
-            above.rmdir()
 
 
 def check_file(path: Path, overwrite: bool) -> None:

@@ -42,6 +42,12 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
     [
         ("1,a,cat 1,b,Cat 2,a,dog 2,b,dog", "the classes 'Cat', 'cat' differ only in capitals"),
         ("1,a,cat 1,A,dog 2,a,dog 2,A,dog", "the annotators 'A', 'a' differ only in capitals"),
+        ("1,a,1 1,b,1.0 2,a,2 2,b,2", "the classes '1', '1.0' differ only in capitals, spaces, a"),
+        ("1,\u00e9,x 1,e\u0301,y 2,\u00e9,y", "the annotators 'e\u0301', '\u00e9' differ only in"),
+        ("1,a,0 1,b,-1 2,a,0 2,b,1", "'-1' is taken for a class; where it means that"),
+        ("1,a,x 1,b,NA 2,a,x 2,b,y", "'NA' is taken for a class; where it means that"),
+        ("1,a,x 1,b,NaN 2,a,x 2,b,y", "'NaN' is taken for a class; where it means that"),
+        ("1,a,x 1,b,NULL 2,a,x 2,b,y", "'NULL' is taken for a class; where it means that"),
         ("1,a,cat 1,a,cat 1,b,cat 2,b,dog", "labels that repeat an item and annotator: 1."),
     ],
 )
@@ -50,6 +56,13 @@ def test_what_is_seldom_meant_is_told(annotrace, tmp_path, rows, said):
     result = annotrace("aggregate", "odd.csv", "--out", "run")
     assert result.exit_code == 0, result.output
     assert f"Note: {said}" in result.stdout
+
+
+def test_what_a_note_says_to_skip_can_be_skipped(annotrace, tmp_path):
+    (tmp_path / "odd.csv").write_text("item,ann,bob\n1,0,-1\n2,0,1\n3,-1,1\n")
+    result = annotrace("aggregate", "odd.csv", "--skip", "-1", "--out", "run")
+    assert "4 labels, 2 classes ('0', '1')" in result.stdout
+    assert "Note" not in result.stdout
 
 
 def test_the_columns_of_a_wide_table_are_named(annotrace, tmp_path):
@@ -80,6 +93,23 @@ def test_ties_are_broken_by_the_seed_in_truth_csv_too(annotrace, crowd):
     run = at.load(crowd / "run")
     estimate = result_of(run).estimate
     assert run.table_.classes[estimate].tolist() == labels.to_list()
+
+
+def test_majority_is_the_same_in_the_table_whatever_the_seed(annotrace, crowd):
+    rows = [f"{k},{who},{said},no" for k in range(40) for who, said in (("a", "no"), ("b", "yes"))]
+    (crowd / "ties.csv").write_text("\n".join(["item,worker,label,truth", *rows]))
+    words = ("aggregate", "ties.csv", "--method", "majority", "--seed", 5, "--out", "run")
+    lines = [line.split() for line in annotrace(*words).stdout.splitlines()]
+    (ours,) = (line[1:] for line in lines if line[:1] == ["majority"] and line[1] != "vote")
+    (vote,) = (line[2:] for line in lines if line[:2] == ["majority", "vote"])
+    assert ours == vote
+
+
+def test_what_was_not_skipped_is_told(annotrace, crowd):
+    (crowd / "odd.csv").write_text("item,worker,label\n1,a,x\n2,a,y\n1,b,unsure\n")
+    result = annotrace("aggregate", "odd.csv", "--skip", "Unsure", "--out", "run")
+    said = "No label is 'Unsure', and --skip left out nothing for it; the nearest is 'unsure'."
+    assert f"Warning: {said}" in result.stderr
 
 
 @pytest.mark.parametrize("method", ["hierarchical", "majority"])

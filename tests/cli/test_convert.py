@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +22,15 @@ def test_an_export_becomes_a_table(annotrace, tmp_path):
     frame = pl.read_csv(tmp_path / "labels.csv")
     assert frame.columns == ["item", "annotator", "label", "truth"]
     assert len(frame) == 3
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_labels_come_from_standard_input(tmp_path, name):
+    words = [sys.executable, "-m", "annotrace", "convert", name, "--out", tmp_path / "labels.csv"]
+    given = b"item,annotator,label\na,kim,x\nb,kim,y\n"
+    result = subprocess.run(words, input=given, capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "labels.csv").read_bytes() == given
 
 
 def test_several_files_are_named_after_their_annotators(annotrace, tmp_path):

@@ -109,7 +109,24 @@ def test_images_are_learned_and_predicted_at_the_size_of_the_run(annotrace, crow
     result = annotrace("predict", "run", "--images", "photos", "--out", "p.csv")
     assert result.exit_code == 0, result.output
     predicted = dict(pl.read_csv(crowd / "p.csv").select("item", "label").rows())
-    assert predicted == {f"{k}.png": "red" if k % 2 else "black" for k in range(12)}
+    assert predicted == {k: "red" if k % 2 else "black" for k in range(12)}
+    (crowd / "photos").rename(crowd / "more")
+    for k in range(12):
+        (crowd / "more" / f"{k}.png").rename(crowd / "more" / f"new-{k}.png")
+    assert annotrace("predict", "run", "--images", "more", "--out", "new.csv").exit_code == 0
+    assert set(pl.read_csv(crowd / "new.csv")["item"]) == {f"new-{k}.png" for k in range(12)}
+
+
+def test_the_item_column_of_features_is_the_one_named(annotrace, run):
+    with np.load(run / "features.npz") as saved:
+        frame = pl.DataFrame({"photo": saved["items"].tolist(), "x": saved["X"]})
+    frame.write_parquet(run / "features.parquet")
+    result = annotrace(*QUICK, "--features", "features.parquet", "--out", "other")
+    assert result.exit_code == 0, result.output
+    words = ("--features", "features.parquet", "--item", "photo", "--out", "p.csv")
+    result = annotrace("predict", "run", *words)
+    assert result.exit_code == 0, result.output
+    assert pl.read_csv(run / "p.csv")["item"].to_list() == frame["photo"].to_list()
 
 
 def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
@@ -131,6 +148,7 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
             (*FIT, "--method", "magic"),
             "There is no method 'magic'; there are auto, crossfit,",
         ),
+        ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; leave it out"),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
         (
             (*FIT, "--epochs", 0),

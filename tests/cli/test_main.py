@@ -44,12 +44,30 @@ def test_every_command_is_named_in_the_first_help(annotrace):
     assert all(f"\n  {command} " in said for command in COMMANDS)
 
 
-def test_a_place_that_cannot_be_written_is_one_line(annotrace, tmp_path):
+@pytest.mark.parametrize("place", ["file/sim", "/proc/sim", "file"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "absent.csv", "--features", "absent.npz"),
+        ("aggregate", "absent.csv"),
+        ("demo",),
+        ("simulate", "--data", "mnist"),
+        ("reproduce", "mnist-em"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_first(annotrace, tmp_path, words, place):
     (tmp_path / "file").write_text("")
-    result = annotrace("simulate", "--out", "file/sim")
+    result = annotrace(*words, "--out", place)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert line.startswith("Error: file")
+    assert line.startswith(f"Error: {place} ")
+    assert line.endswith("folder.")
+
+
+def test_checking_a_place_leaves_nothing_there(annotrace, tmp_path):
+    result = annotrace("aggregate", "absent.csv", "--out", "new/run")
+    assert "absent.csv: no such file" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -60,3 +78,19 @@ def test_where_to_write_must_be_said(annotrace, words):
     result = annotrace(*words)
     assert result.exit_code == 2
     assert "Missing option '--out'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("demo", "--seed", "99999999999999999999"), "is not in the range 0<=x<=4294967295"),
+        (("fit", "labels.csv", "--seed", "-1", "--out", "run"), "is not in the range 0<=x"),
+        (("aggregate", "labels.csv", "--seed", "-1", "--out", "run"), "is not in the range 0<=x"),
+        (("simulate", "--seed", "-1", "--out", "sim"), "is not in the range 0<=x"),
+        (("fit", "a.csv", "--image-size", 100_000, "--out", "run"), "in the range 1<=x<=2048"),
+    ],
+)
+def test_numbers_that_no_machine_takes_are_refused(annotrace, words, said):
+    result = annotrace(*words)
+    assert result.exit_code == 2
+    assert said in result.stderr

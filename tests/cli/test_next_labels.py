@@ -84,6 +84,16 @@ def test_capacity_and_cost_come_from_a_file(annotrace, sparse):
     assert (sparse / "packed.csv").read_bytes() == written
 
 
+def test_columns_are_told_regardless_of_case_and_spaces(annotrace, sparse):
+    (sparse / "people.csv").write_text("Annotator, Capacity,COST \np0,2,\np1,,0.5\np2,1,9\n")
+    words = ("--budget", 8, "--annotators", "people.csv", "--capacity", 3, "--at-least", 0)
+    assert annotrace("next", "run", *words).exit_code == 0
+    counts = dict(pl.read_csv(sparse / "run" / "next.csv")["annotator"].value_counts().rows())
+    assert counts["p1"] == 3
+    assert counts.get("p0", 0) <= 2
+    assert "p2" not in counts
+
+
 def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
     table = pl.DataFrame({"item": HOSTILE, "annotator": HOSTILE, "label": ["=1", "b"] * 4})
     table.write_csv(tmp_path / "labels.csv")
@@ -95,22 +105,34 @@ def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
     assert set(asked["annotator"]) <= set(HOSTILE)
 
 
-def test_nothing_to_gain_is_said(annotrace, run):
+def test_nothing_to_ask_is_said(annotrace, run):
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 0
-    assert "0 labels of 0 items to ask for, of a budget of 5." in result.output
+    assert "without a row: everybody who can be asked has labelled every item." in result.output
+    (run.parent / "people.csv").write_text("annotator\nann\n")
+    result = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv", "--overwrite")
+    assert "everybody who can be asked has labelled every item." in result.output
+
+
+def test_nothing_to_gain_is_said(annotrace, sparse):
+    result = annotrace("next", "run", "--budget", 5, "--capacity", 0)
+    assert result.exit_code == 0
+    assert "without a row: no label that may be asked for would gain anything." in result.output
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("none", "--budget", 5), "none: no run here"),
+        (("run", "--budget", "inf"), "to be above 0 and finite, but got inf"),
         (("run", "--budget", 5, "--out", "labels.csv"), "is already there"),
         (("run", "--budget", 5, "--annotators", "absent.csv"), "absent.csv: no such file"),
         (("run", "--budget", 5, "--annotators", "labels.csv"), "expected a column 'annotator'"),
         (("run", "--budget", 5, "--annotators", "bad.csv"), "row 3, column 'capacity'"),
         (("run", "--budget", 5, "--annotators", "twice.csv"), "'ann' stands there more than once"),
         (("run", "--budget", 5, "--annotators", "empty.csv"), "empty.csv is empty"),
+        (("run", "--budget", 5, "--annotators", "typo.csv"), "column 'capcity'. Known are annot"),
+        (("run", "--budget", 5, "--annotators", "same.csv"), "2 and 3 are both named 'cost'"),
         (("run", "--budget", 5, "--annotators", "dear.csv"), "cost of a label by ann to be above"),
     ],
 )
@@ -118,6 +140,8 @@ def test_bad_input_is_one_line(annotrace, run, words, said):
     (run.parent / "bad.csv").write_text("annotator,capacity\nann,3\nbob,many\n")
     (run.parent / "twice.csv").write_text("annotator,capacity\nann,3\nann,4\n")
     (run.parent / "empty.csv").touch()
+    (run.parent / "typo.csv").write_text("annotator,capcity\nann,3\n")
+    (run.parent / "same.csv").write_text("annotator,cost,Cost\nann,3,4\n")
     (run.parent / "dear.csv").write_text("annotator,cost\nann,0\n")
     result = annotrace("next", *words)
     assert result.exit_code == 2

@@ -30,6 +30,7 @@ def test_rows_without_names_are_positions(annotrace, run):
         (("run", "--features", "features.npz", "--out", "no/p.csv"), "there is no folder 'no'"),
         (("run", "--features", "features.npz", "--out", "labels.csv"), "is already there"),
         (("run", "--features", "features.npz", "--out", "run"), "run is a folder"),
+        (("run", "--images", "photos", "--out", "p.csv"), "run was fitted on features, not on im"),
         (("labels-only", "--features", "features.npz", "--out", "p.csv"), "no classifier"),
     ],
 )

@@ -1,3 +1,6 @@
+import os
+import threading
+
 import numpy as np
 import polars as pl
 import pytest
@@ -33,7 +36,30 @@ def test_parquet_has_an_item_column(tmp_path):
     np.testing.assert_array_equal(source.X, X[:, [0, 0, 1]])
 
 
-def bad_npz(**arrays):
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_features_come_through_a_pipe(tmp_path, kind):
+    write = {"npz": in_npz(X=X, items=["a", "b"]), "parquet": in_parquet(item=["a", "b"], x=X)}
+    write[kind](tmp_path / "X")
+    os.mkfifo(tmp_path / "pipe")
+    content = (tmp_path / "X").read_bytes()
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content], daemon=True)
+    writer.start()
+    source = read_features(tmp_path / "pipe")
+    writer.join()
+    assert source.items.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(source.X, X)
+
+
+@pytest.mark.parametrize("item", ["photo", "none"])
+def test_the_item_column_is_the_one_named_where_it_is_there(tmp_path, item):
+    path = tmp_path / "X.parquet"
+    pl.DataFrame({"item" if item == "none" else "photo": ["a", "b"], "x": X}).write_parquet(path)
+    source = read_features(path, item=item)
+    assert source.items.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(source.X, X)
+
+
+def in_npz(**arrays):
     def write(path):
         with path.open("wb") as file:
             np.savez(file, **arrays)
@@ -46,7 +72,7 @@ def pickled(path):
         np.save(file, np.array([[None]]))
 
 
-def bad_parquet(**columns):
+def in_parquet(**columns):
     return lambda path: pl.DataFrame(columns).write_parquet(path)
 
 
@@ -59,15 +85,15 @@ def bad_parquet(**columns):
         (lambda path: path.write_bytes(b"PAR1 not really PAR1"), "damaged parquet"),
         (lambda path: path.write_bytes(b"PK\x03\x04 not really"), "is damaged"),
         (pickled, "pickle can run code"),
-        (bad_npz(features=X), "has no array `X`; it has features"),
-        (bad_npz(X=X, items=np.array(["a"])), "Expected 2 names in items of"),
-        (bad_npz(X=X, items=np.array(["a", "a"])), "1 stand there more than once: 'a'"),
+        (in_npz(features=X), "has no array `X`; it has features"),
+        (in_npz(X=X, items=np.array(["a"])), "Expected 2 names in items of"),
+        (in_npz(X=X, items=np.array(["a", "a"])), "1 stand there more than once: 'a'"),
         (
-            bad_npz(X=np.array([[0, 1], [np.inf, 1]]), items=np.array(["a", "b"])),
+            in_npz(X=np.array([[0, 1], [np.inf, 1]]), items=np.array(["a", "b"])),
             "row index 1 (item 'b'), column 0 is inf",
         ),
-        (bad_parquet(item=["a"], hue=["red"]), "column 'hue' holds String, and features must be"),
-        (bad_parquet(item=["a"], x=[float("nan")], y=[1.0]), "column 'x' is nan"),
+        (in_parquet(item=["a"], hue=["red"]), "column 'hue' holds String, and features must be"),
+        (in_parquet(item=["a"], x=[float("nan")], y=[1.0]), "column 'x' is nan"),
     ],
 )
 def test_a_bad_file_gets_one_line_that_names_it(tmp_path, write, message):

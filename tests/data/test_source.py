@@ -58,10 +58,13 @@ def test_arrays_in_a_polars_column_keep_their_type_and_shape():
     ("X", "items", "message"),
     [
         (np.zeros(3), None, "but has shape (3,). Use X.reshape(-1, 1)"),
+        (np.zeros((3, 0)), None, "X has shape (3, 0): items without a single feature"),
         ([["a"], ["b"]], None, "X must be numbers, but holds <U1"),
         (np.array([[None], [1]]), None, "X must be numbers, but holds object"),
         ([[0.0, 1.0], [np.nan, 1.0]], None, "X, row index 1, column 0 is nan"),
         ([[0.0, np.inf], [0.0, 1.0]], ["a", "b"], "row index 0 (item 'a'), column 1 is inf"),
+        ([[1.0], [1e300]], ["a", "b"], "(item 'b'), column 0 is 1e+300. Networks take float32"),
+        ([[1.0], [-1e300]], None, "row index 1, column 0 is -1e+300. Networks take float32"),
         (np.zeros((2, 1)), ["a"], "Expected 2 names in items of X, one for each, but got 1"),
         (np.zeros((2, 1)), ["a", "a"], "1 stand there more than once: 'a'"),
         (pd.DataFrame({"item": [1, 2], "hue": ["r", "g"]}), None, "column 'hue' holds String"),

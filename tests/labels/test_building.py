@@ -20,6 +20,19 @@ def test_skipped_answers_leave_their_item_and_annotator():
     assert table.labels_per_item().tolist() == [2, 0, 1]
 
 
+def test_numbers_can_be_skipped():
+    table = LabelTable.from_long(LONG | {"label": [1, 0, 2, 1]}, skip=[0])
+    assert table.classes.tolist() == [1, 2]
+    assert table.n_labels == 3
+
+
+def test_an_answer_to_skip_that_nobody_gave_is_told():
+    said = "No label is 'Unsure', and `skip` left out nothing for it; the nearest is 'unsure'"
+    with pytest.warns(UserWarning, match=said):
+        table = LabelTable.from_long(LONG, skip=["Unsure"])
+    assert "unsure" in table.classes.tolist()
+
+
 def test_empty_answers_can_be_skipped():
     table = LabelTable.from_long(LONG | {"label": ["x", "", None, "y"]}, skip=[""])
     assert table.labels_per_item().tolist() == [1, 0, 1]
@@ -67,6 +80,7 @@ def test_given_classes_admit_scores_and_combinations():
         ({"label": ["x", "", "y", "y"]}, {}, "row index 1, column 'label' is empty"),
         ({"label": ["x"] * 4}, {}, "all labels are 'x', and with one class"),
         ({"label": ["u"] * 4}, {"skip": ["u"]}, "has no labels but those to skip"),
+        ({"label": [""] * 4}, {"skip": ["", "u"]}, "has no labels but those to skip"),
         ({}, {"classes": ["x", "y"]}, "row index 2, column 'label': 'unsure' is not among the"),
         ({}, {"classes": ["x", "x"]}, "Expected `classes` to be at least two different names"),
         ({"label": ["x", "y", "x|y", "x"]}, {}, "column 'label': 'x|y' holds several labels"),

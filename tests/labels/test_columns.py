@@ -51,6 +51,12 @@ def test_wide_takes_the_index_that_pandas_wrote(first):
         (["a", "b", "c"], {}, "found no item and no annotator and no label column"),
         (["item"], {}, "found no annotator and no label column; it has 'item'"),
         (["item", "worker", "worker", "label"], {}, "columns 2 and 3 are both named 'worker'"),
+        (
+            ["photo", "who", "label"],
+            {"item": "photo", "annotator": "photo"},
+            "x: 'photo' cannot be both the item and the annotator column",
+        ),
+        (["item", "worker", "label"], {"truth": "label"}, "both the label and the truth column"),
         (["task_id", "task_name", "worker", "label"], {}, "both 'task_id' and 'task_name' may be"),
     ],
 )

@@ -102,6 +102,17 @@ def test_dicts_and_arrays_need_no_frame_library(monkeypatch):
     assert LabelTable.from_wide([[0, 1], [1, -1]]).n_labels == 3
 
 
+def test_rows_of_several_lengths():
+    with pytest.raises(InputError, match="Expected rows of one length"):
+        LabelTable.from_wide([[0, 1], [1]])
+
+
+def test_an_index_of_several_levels():
+    index = pd.MultiIndex.from_tuples([("x", 1), ("y", 2)])
+    with pytest.raises(InputError, match="The index of the frame has 2 levels"):
+        LabelTable.from_wide(pd.DataFrame({"kim": [0, 1]}, index=index))
+
+
 def test_something_that_is_no_frame():
     with pytest.raises(InputError, match="but got int"):
         LabelTable.from_long(3)
@@ -112,7 +123,10 @@ def test_something_that_is_no_frame():
     [
         np.array([[0, -1], [3, 0], [-1, -1]]),
         np.array([[0, np.nan], [3, 0], [np.nan, np.nan]]),
+        np.array([[0, -1], [3, 0], [-1, np.nan]]),
+        np.array([[0, -1], [3, 0], [-1, -1]], dtype=np.float32),
         [[0, None], [3, 0], [None, None]],
+        np.array([[0, -1.0], [3, 0], [None, np.float32(-1)]], dtype=object),
         np.array([[0, None], [3, 0], [-1, np.nan]], dtype=object),
     ],
 )

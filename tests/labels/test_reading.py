@@ -1,5 +1,7 @@
 import gzip
 import io
+import os
+import threading
 import zipfile
 
 import numpy as np
@@ -93,6 +95,11 @@ def test_json_numbers_stay_as_written(read):
     assert rows(table) == [("1e5", "7.0", "1"), ("2", "7.0", "true")]
 
 
+def test_json_nan_is_missing(read):
+    lines = ['{"item": 1, "a": NaN, "b": "x"}', '{"item": 2, "a": "y", "b": "NaN"}']
+    assert rows(read("\n".join(lines))) == [("1", "b", "x"), ("2", "a", "y"), ("2", "b", "NaN")]
+
+
 def test_quoted_cells_with_separators_and_line_breaks(read):
     table = read('item,worker,label\n"a, b",kim,x\n"c\nd",kim,"say ""y"""\n')
     assert rows(table) == [("a, b", "kim", "x"), ("c\nd", "kim", 'say "y"')]
@@ -101,6 +108,11 @@ def test_quoted_cells_with_separators_and_line_breaks(read):
 def test_a_comma_in_a_quoted_header_is_no_separator(read):
     table = read('"left, right";item;kim\nx;a;y\ny;b;x\n')
     assert table.annotators.tolist() == ["left, right", "kim"]
+
+
+def test_a_table_may_begin_like_a_tag(read):
+    table = read("<b>x</b>,item\ny,a\nz,b\n")
+    assert table.annotators.tolist() == ["<b>x</b>"]
 
 
 def test_wide_csv(read):
@@ -128,6 +140,11 @@ def test_npy_is_positional(read):
     assert table.positional
     assert table.classes.tolist() == ["2", "10"]
     assert table.to_wide().tolist() == [[0, -1], [1, 0]]
+
+
+def test_minus_one_is_missing_in_arrays_of_whole_floats(read):
+    table = read(npz(labels=np.array([[0.0, -1.0], [2.0, 0.0]])), "labels.npz")
+    assert rows(table) == [(0, "0", "0"), (1, "0", "2"), (1, "1", "0")]
 
 
 def test_npz_with_an_array_of_answers_and_names(read):
@@ -251,6 +268,16 @@ BAD_FILES = {
         {},
         "arrays of one length are needed",
     ),
+    "unknown xml in one line": (
+        "<labels><a>1</a></labels>",
+        {},
+        "is XML that this library does not know",
+    ),
+    "npz with one array for two roles": (
+        npz(item=np.arange(3), who=np.arange(3), label=np.arange(3)),
+        {"annotator": "item"},
+        "'item' cannot be both the item and the annotator column",
+    ),
     "npy of one dimension": (npz(labels=np.arange(3)), {}, "cannot tell which array"),
     "spreadsheet": (SPREADSHEET.getvalue(), {}, "no npz file. Save a spreadsheet as csv"),
     "prose": ("Dear all,\nplease find\n", {}, "row 2: 1 fields where the header has 2"),
@@ -266,6 +293,25 @@ def test_a_bad_file_gets_one_line_that_names_it(read, kind):
     assert message in str(caught.value)
     assert "labels.csv" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [CSV.encode(), gzip.compress(CSV.encode()), json_lines(CSV).encode()],
+    ids=["csv", "gzip", "json lines"],
+)
+def test_a_pipe_is_read_like_a_file(tmp_path, content):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content], daemon=True)
+    writer.start()
+    table = LabelTable.read(tmp_path / "pipe")
+    writer.join()
+    assert rows(table) == EXPECTED
+
+
+def test_nothing_in_a_device():
+    with pytest.raises(InputError, match="/dev/null is empty"):
+        LabelTable.read("/dev/null")
 
 
 def test_no_such_file(tmp_path):

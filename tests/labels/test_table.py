@@ -85,6 +85,12 @@ def test_codes_are_positional():
         LabelTable.from_codes([0], [0], [2], n_classes=2)
 
 
+@pytest.mark.parametrize("label", [["a", "b"], [[0, 1], [1]], [0.5, 1]])
+def test_codes_that_are_no_integers_are_refused(label):
+    with pytest.raises(InputError, match="Expected `label` to be integers in one dimension"):
+        LabelTable.from_codes([0, 1], [0, 0], label)
+
+
 def test_memory_of_five_million_labels():
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, n, 500_000) for n in (100_000, 1000, 10)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,9 @@ import click
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
 from annotrace.cli.report import report_options, write_run_report
+from annotrace.cli.seeds import seed_option
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
+from annotrace.cli.warned import telling_warnings
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     "or weighted-vote.",
 )
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
-@click.option("--seed", default=0, show_default=True, help="Breaks ties.")
+@seed_option("Breaks ties.")
 @report_options
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 def aggregate(
@@ -83,20 +84,18 @@ def _fit(aggregation: Aggregation, table: LabelTable) -> None:
             "given back as they are. With features, `annotrace fit` can.",
             err=True,
         )
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
+    with telling_warnings("max_iter"):
         aggregation.fit(table)
-    for warning in raised:
-        said = str(warning.message).replace("`max_iter`", "--max-iter")
-        click.echo(f"Warning: {said}", err=True)
 
 
 def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
     from annotrace.labels.vocabulary import look_up
+    from annotrace.training import seed_of
 
     table = aggregation.table_
     print_annotators(aggregation.annotators_)
-    print_accuracy(table, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
+    chosen = {name: look_up(aggregation.predict(), table.classes)}
+    print_accuracy(table, chosen, seed_of(aggregation.random_state))
     print_diagnosis(aggregation)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):

@@ -10,6 +10,7 @@ import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.report import report_options, write_run_report
+from annotrace.cli.seeds import seed_option
 from annotrace.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ DIGITS_TO_TRAIN_ON = 1400
 
 @click.command(short_help="See what it does, in a minute, with nothing to download.")
 @out_options("RUN", "Folder to write the run to.", default="runs/demo")
-@click.option("--seed", default=0, show_default=True, help="Draws annotators and labels.")
+@seed_option("Draws annotators and labels.")
 @report_options
 def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -> None:
     """Simulate five annotators who are right half the time, and learn from them.

@@ -11,6 +11,7 @@ import click
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
 from annotrace.cli.label_options import LabelFile, describe_labels, label_options
 from annotrace.cli.report import report_options, write_run_report
+from annotrace.cli.seeds import seed_option
 from annotrace.cli.source_options import read_source, source_options
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.pt"
+# A batch of larger ones fits into no memory.
+LARGEST_IMAGE = 2048
 
 
 @click.command(short_help="Learn the truth, a classifier and the annotators from labels.")
@@ -63,11 +66,11 @@ CHECKPOINT = "checkpoint.pt"
 @click.option("--epochs", type=int, help="Passes over the items; each method has its default.")
 @click.option("--batch-size", type=int, help="Items a step.")
 @click.option("--lr", type=float, help="Learning rate of the network.")
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same run.")
+@seed_option("The same seed gives the same run.")
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
 @click.option(
     "--image-size",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, LARGEST_IMAGE),
     default=64,
     show_default=True,
     help="Images are resized to a square of so many pixels.",
@@ -102,7 +105,8 @@ def fit(
     LABELS is a table of who gave which label to what: csv, tsv, jsonl or parquet with a row a
     label (columns such as item, annotator, label), or a csv, npy or npz with a row an item and
     a column an annotator. The columns are found by their usual names, or named with --item,
-    --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`.
+    --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`;
+    - stands for standard input.
 
     RUN becomes a folder: truth.csv (the likeliest class of each item), annotators.csv (how
     skilled each is, and how sure that is), confusion.npz (who takes what for what), report.html
@@ -120,9 +124,11 @@ def fit(
     Ctrl-C stops and keeps what was learned: the same command with --resume goes on from there.
     """
     checkpoint = _check_out(out, overwrite, resume)
+    _check_confusion(confusion, method)
     model = _make(method, settings, verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
-    source = read_source(features, images, (image_size, image_size), not grey)
+    size = (image_size, image_size)
+    source = read_source(features, images, size, not grey, labels.columns["item"])
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
     if method == "oracle":
@@ -155,6 +161,15 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
     if resume and not checkpoint.exists():
         raise RunError(f"There is no {checkpoint} to go on from; leave out --resume.")
     return checkpoint
+
+
+def _check_confusion(confusion: Path | None, method: str) -> None:
+    from annotrace.errors import InputError
+
+    if confusion is not None and method != "oracle":
+        raise InputError(
+            f"--confusion is for --method oracle; leave it out, for {method} learns the matrices."
+        )
 
 
 def _known(table: LabelTable) -> dict[Any, Any]:
@@ -191,12 +206,12 @@ def _make(method: str, settings: dict[str, Any], verbose: bool, checkpoint: Path
 def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
     """Read matrices, shape (n_annotators, n_classes, n_classes), in the order of the table."""
     from annotrace.errors import InputError
-    from annotrace.labels.files import check_file, load_arrays
+    from annotrace.labels.files import load_arrays, open_file
     from annotrace.labels.vocabulary import as_names, encode_with
 
     if path is None:
         raise InputError("--method oracle is given the true matrices: --confusion FILE.")
-    with check_file(path).open("rb") as file:
+    with open_file(path) as file:
         arrays = load_arrays(file, str(path))
     if not {"confusion", "annotators", "classes"} <= set(arrays):
         raise InputError(f"{path} must have the arrays confusion, annotators and classes.")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
+import shlex
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.cli.warned import telling_warnings
+
 if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
     from annotrace.labels.importing import Imported
 
 Command = Callable[..., Any]
+
+# What programs write where there is no label.
+MISSING = ("-1", "nan", "na", "null")
 
 FORMATS = (
     "table",
@@ -109,7 +117,8 @@ class LabelFile:
         from annotrace.labels.reading import read_table
 
         named, choices = Named(**self.columns), Choices(**self.choices)
-        return read_table(self.paths, named, choices, Request(**self.request))
+        with telling_warnings("skip"):
+            return read_table(self.paths, named, choices, Request(**self.request))
 
 
 def label_options(command: Command) -> Command:
@@ -124,6 +133,7 @@ def label_options(command: Command) -> Command:
             "skip": options.pop("skip"),
             "repeats": options.pop("repeats"),
         }
+        labels = tuple(Path("/dev/stdin") if str(path) == "-" else path for path in labels)
         return command(LabelFile(labels, columns, request, choices), **options)
 
     for option in reversed(_OPTIONS):
@@ -153,10 +163,16 @@ def _describe_oddities(table: LabelTable) -> list[str]:
     from annotrace.errors import first_few
 
     notes = [
-        f"Note: the {what} {first_few(names, 4)} differ only in capitals or spaces, and are taken "
-        "for different ones: write them alike in the file."
+        f"Note: the {what} {first_few(names, 4)} differ only in capitals, spaces, a final .0 or "
+        "how accents are encoded, and are taken for different ones: write them alike in the file."
         for what, vocabulary in (("classes", table.classes), ("annotators", table.annotators))
         for names in _nearly_equal(vocabulary.tolist())[:1]
+    ]
+    notes += [
+        f"Note: {name!r} is taken for a class; where it means that there is no label, add "
+        f"--skip {shlex.quote(name)}."
+        for name in map(str, table.classes.tolist())
+        if name.strip().casefold() in MISSING
     ]
     if again := table.n_labels - _n_pairs(table):
         notes.append(
@@ -167,11 +183,16 @@ def _describe_oddities(table: LabelTable) -> list[str]:
 
 
 def _nearly_equal(names: list[Any]) -> list[list[str]]:
-    """Group names that differ only in capitals or spaces."""
+    """Group names that differ only in capitals, spaces, a final .0 or how accents are encoded."""
     groups: dict[str, list[str]] = {}
     for name in map(str, names):
-        groups.setdefault("".join(name.casefold().split()), []).append(name)
+        groups.setdefault(_essence(name), []).append(name)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _essence(name: str) -> str:
+    folded = unicodedata.normalize("NFC", "".join(name.casefold().split()))
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", folded)
 
 
 def _n_pairs(table: LabelTable) -> int:

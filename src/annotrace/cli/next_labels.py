@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from annotrace.cli.folders import check_file
 from annotrace.cli.tables import SHOWN, print_table
 
+if TYPE_CHECKING:
+    from annotrace.labels import LabelTable
+
 FILE = "next.csv"
+COLUMNS = ("annotator", "capacity", "cost")
 
 
 @click.command("next", short_help="Choose who should label what next.")
@@ -99,7 +103,7 @@ def next_labels(
     )
     write_csv(frame, out)
     if not quiet:
-        _tell(frame, budget, out)
+        _tell(frame, budget, out, _nothing_to_ask(model.table_, available))
 
 
 def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
@@ -111,8 +115,7 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     from annotrace.labels.files import read_bytes
 
     frame, rows = read_delimited(read_bytes(path), str(path))
-    if "annotator" not in frame.columns:
-        raise InputError(f"{path}: expected a column 'annotator', but it has {frame.columns}.")
+    frame.columns = _known(frame.columns, path)
     names = frame["annotator"].fill_null("").to_list()
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
@@ -124,6 +127,24 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
         for name, limit in zip(names, limits, strict=True)
     }
     return available, {n: c for n, c in zip(names, costs, strict=True) if c is not None}
+
+
+def _known(columns: list[str], path: Path) -> list[str]:
+    """Give the names of the columns, told regardless of case and of spaces around."""
+    from annotrace.errors import InputError, first_few
+    from annotrace.labels.columns import check_distinct
+
+    names = [column.strip().casefold() for column in columns]
+    if "annotator" not in names:
+        raise InputError(f"{path}: expected a column 'annotator', but it has {columns}.")
+    unknown = [column for column, name in zip(columns, names, strict=True) if name not in COLUMNS]
+    if unknown:
+        raise InputError(
+            f"{path}: not known: column {first_few(unknown)}. Known are {', '.join(COLUMNS)}; "
+            "rename it or leave it out."
+        )
+    check_distinct(names, str(path))
+    return names
 
 
 def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list[Any]:
@@ -143,9 +164,23 @@ def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list
     return values
 
 
-def _tell(frame: Any, budget: float, out: Path) -> None:
+def _nothing_to_ask(table: LabelTable, available: Any) -> str:
+    """Say why nobody is asked for anything, where that is so."""
     import polars as pl
 
+    labelled = table.to_frame().group_by("annotator").agg(pl.col("item").n_unique())
+    done = {str(name) for name, n_items in labelled.rows() if n_items == table.n_items}
+    if set(available if isinstance(available, dict) else map(str, table.annotators)) <= done:
+        return "everybody who can be asked has labelled every item"
+    return "no label that may be asked for would gain anything"
+
+
+def _tell(frame: Any, budget: float, out: Path, why_not: str) -> None:
+    import polars as pl
+
+    if frame.is_empty():
+        click.echo(f"Wrote {out}, without a row: {why_not}.")
+        return
     asked = frame.group_by("annotator", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("labels to give"),
         pl.col("expected_gain").mean().alias("expected gain of each"),
@@ -153,11 +188,10 @@ def _tell(frame: Any, budget: float, out: Path) -> None:
     asked = asked.sort("labels to give", descending=True, maintain_order=True)
     title = f"Who should label next ({SHOWN} of {len(asked):,} annotators)"
     rows = asked.head(SHOWN).rows()
-    if rows:
-        shown = title if len(asked) > SHOWN else "Who should label next"
-        print_table(asked.columns, rows, shown)
-        first = frame.row(0, named=True)
-        click.echo(f"\nFirst: {first['item']}, by {first['annotator']}: {first['reason']}.")
+    shown = title if len(asked) > SHOWN else "Who should label next"
+    print_table(asked.columns, rows, shown)
+    first = frame.row(0, named=True)
+    click.echo(f"\nFirst: {first['item']}, by {first['annotator']}: {first['reason']}.")
     click.echo(
         f"Wrote {out}: {len(frame):,} labels of {frame['item'].n_unique():,} items to ask for"
         + (f", of a budget of {budget:g}." if len(frame) < budget else ".")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.cli.folders import check_writable
 from annotrace.experiments.options import FLAGS, options_from
 from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 
@@ -83,6 +84,7 @@ def reproduce(
 
     experiment, options = find_experiment(name), options_from(flags)
     folder = out or Path("runs") / name
+    check_writable(folder)
     failure = None
     if not only_draw:
         try:

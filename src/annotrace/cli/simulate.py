@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.folders import check_folder, out_options
+from annotrace.cli.seeds import seed_option
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ def labels_per_item_or_all(value: str) -> int | None:
     show_default=True,
     help="How many annotators, drawn at random, label each item.",
 )
-@click.option("--seed", default=0, show_default=True, help="The same seed gives the same labels.")
+@seed_option("The same seed gives the same labels.")
 def simulate(
     out: Path,
     overwrite: bool,

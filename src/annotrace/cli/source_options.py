@@ -32,13 +32,17 @@ def source_options(command: Command) -> Command:
 
 
 def read_source(
-    features: Path | None, images: Path | None, size: tuple[int, int], color: bool
+    features: Path | None,
+    images: Path | None,
+    size: tuple[int, int],
+    color: bool,
+    item: str | None = None,
 ) -> ItemSource:
-    """Read the features, or open the folder of images."""
+    """Read the features, whose item column may be `item`, or open the folder of images."""
     from annotrace.data import ImageFolder, read_features
 
     if features is not None and images is None:
-        return read_features(features)
+        return read_features(features, item=item)
     if images is not None and features is None:
         return ImageFolder(images, size=size, color=color)
     raise click.UsageError(

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from annotrace.data.source import ArraySource, source_from_frame
 from annotrace.errors import InputError
-from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays
+from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays, open_file
 
 
-def read_features(path: str | Path) -> ArraySource:
+def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
     """Read the features of items; the format is told by content.
 
     Parameters
@@ -21,6 +21,8 @@ def read_features(path: str | Path) -> ArraySource:
         An npy file: one array, rows by position. An npz file: `X`, and `items`, the name of each
         row (without it rows are positions). A parquet file: an item column, found by its name
         (item, image, id, ...), and columns of numbers or of lists of numbers.
+    item : str, optional
+        The item column of a parquet file, where it has one of this name.
 
     Returns
     -------
@@ -28,14 +30,14 @@ def read_features(path: str | Path) -> ArraySource:
         In the dtype of the file.
     """
     path = check_file(path)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(8)
         file.seek(0)
         if start.startswith((NPY, ZIP)):
             arrays = load_arrays(file, str(path))
             return _source_from_arrays(arrays, str(path))
     if start.startswith(PARQUET):
-        return _read_parquet(path)
+        return _read_parquet(path, item)
     raise InputError(
         f"{path} is no npy, npz or parquet file. Save features with "
         "np.savez(path, X=features, items=names)."
@@ -53,12 +55,13 @@ def _source_from_arrays(arrays: dict[str, NDArray[Any]], source: str) -> ArraySo
     return ArraySource(arrays["X"], arrays.get("items"), source=source)
 
 
-def _read_parquet(path: Path) -> ArraySource:
+def _read_parquet(path: Path, item: str | None) -> ArraySource:
     import polars as pl
 
     try:
-        frame = pl.read_parquet(path)
+        with open_file(path) as file:
+            frame = pl.read_parquet(file)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).split("\n", 1)[0]
         raise InputError(f"{path} is a damaged parquet file ({reason}).") from None
-    return source_from_frame(frame, source=str(path))
+    return source_from_frame(frame, item=item, source=str(path))

@@ -12,6 +12,8 @@ from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
 from annotrace.labels.vocabulary import Names, check_names
 
+LARGEST = np.float64(np.finfo(np.float32).max)
+
 
 @runtime_checkable
 class ItemSource(Protocol):
@@ -100,14 +102,22 @@ def as_source(X: Any, items: ArrayLike | Iterable[Any] | None = None) -> ItemSou
 
 
 def source_from_frame(
-    frame: Any, items: ArrayLike | Iterable[Any] | None = None, *, source: str = "the frame"
+    frame: Any,
+    items: ArrayLike | Iterable[Any] | None = None,
+    *,
+    item: str | None = None,
+    source: str = "the frame",
 ) -> ArraySource:
-    """Make a source of a frame with an item column, as in `as_source`."""
+    """Make a source of a frame with an item column, as in `as_source`.
+
+    `item` names the column; where there is none of that name it is found by the usual ones.
+    """
     import narwhals as nw
 
     known = nw.from_native(frame, eager_only=True)
     features = list(known.columns)
-    if items is None and (name := find_column(features, "item", source)) is not None:
+    given = item if item in features else None
+    if items is None and (name := find_column(features, "item", source, given)) is not None:
         features.remove(name)
         items = _item_names(known.get_column(name), source)
     if not features:
@@ -175,18 +185,23 @@ def _check_numbers(X: NDArray[Any], source: str) -> None:
             f"{source} must have a row an item and at least one more dimension, but has shape "
             f"{X.shape}. Use X.reshape(-1, 1) for one feature."
         )
+    if 0 in X.shape[1:]:
+        raise InputError(f"{source} has shape {X.shape}: items without a single feature.")
 
 
 def _check_finite(
     X: NDArray[Any], items: Names | None, source: str, columns: Sequence[Any] | None
 ) -> None:
     # The least and the largest tell without a mask as large as the array.
-    if X.dtype.kind != "f" or X.size == 0 or np.isfinite([X.min(), X.max()]).all():
+    if X.dtype.kind != "f" or X.size == 0 or (X.min() >= -LARGEST and X.max() <= LARGEST):
         return
-    row, *place = map(int, np.argwhere(~np.isfinite(X))[0])
+    row, *place = map(int, np.argwhere(~(abs(X) <= LARGEST))[0])
     column = repr(columns[place[0]]) if columns is not None else ", ".join(map(str, place))
     item = "" if items is None else f" (item {str(items[row])!r})"
-    raise InputError(
-        f"{source}, row index {row}{item}, column {column} is {X[(row, *place)]}. Fill in what is "
-        "missing or leave the item out."
+    value = X[(row, *place)]
+    remedy = (
+        "Networks take float32: divide the column by its largest value."
+        if np.isfinite(value)
+        else "Fill in what is missing or leave the item out."
     )
+    raise InputError(f"{source}, row index {row}{item}, column {column} is {value}. {remedy}")

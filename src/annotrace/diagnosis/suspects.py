@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 
 
@@ -35,5 +36,7 @@ def rank_suspects(
     n : int, optional
         How many; all labels in order unless given.
     """
+    if n is not None and n < 0:
+        raise InputError(f"Expected `n` to be 0 or more, but got {n}.")
     order = np.argsort(label_probabilities(table, posterior), kind="stable")
     return order if n is None else order[:n]

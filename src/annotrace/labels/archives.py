@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from annotrace.errors import InputError
 from annotrace.labels.codes import Choices
 from annotrace.labels.coding import Coded, encode_answers, encode_values
-from annotrace.labels.columns import Layout, Named, find_column
+from annotrace.labels.columns import Layout, Named, check_roles, find_column
 from annotrace.labels.frames import (
     Sheet,
     table_from_cells,
@@ -55,6 +55,7 @@ def _find_columns(arrays: Arrays, named: Named, source: str) -> Layout | None:
     found: dict[str, Any] = {
         role: find_column(flat, role, source, name) for role, name in named._asdict().items()
     }
+    check_roles(found, source)
     if None in (found["item"], found["annotator"], found["label"]):
         return None
     return Layout(**found)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,7 @@ def build_table(
         if role != "label" or "" not in choices.skip:
             _check_filled(columns, role)
     if choices.skip:
+        _warn_of_absent(columns, choices.skip)
         columns = _leave_out(columns, choices.skip)
     if len(columns.label.codes) == 0:
         raise InputError(f"{source} has no labels{' but those to skip' if choices.skip else ''}.")
@@ -88,7 +91,21 @@ def _check_filled(columns: Columns, role: str) -> None:
         )
 
 
-def _leave_out(columns: Columns, skip: Iterable[str]) -> Columns:
+def _warn_of_absent(columns: Columns, skip: Iterable[Any]) -> None:
+    """Warn of answers to skip that nobody gave, which may be misspelt."""
+    given = as_text(columns.label.names).tolist()
+    true = [] if columns.truth is None else as_text(columns.truth.names).tolist()
+    folded = {name.casefold(): name for name in given}
+    for name in sorted(set(as_text(as_names(skip)).tolist()).difference(given, true, [""])):
+        for nearest in get_close_matches(name.casefold(), folded, 1, cutoff=0):
+            warnings.warn(
+                f"No label is {name!r}, and `skip` left out nothing for it; the nearest is "
+                f"{folded[nearest]!r}.",
+                stacklevel=2,
+            )
+
+
+def _leave_out(columns: Columns, skip: Iterable[Any]) -> Columns:
     label = columns.label.without(skip)
     rows = np.flatnonzero(label.codes >= 0)
     return replace(

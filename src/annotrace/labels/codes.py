@@ -21,7 +21,7 @@ class Choices:
     """What the caller wants done with the labels; see `LabelTable.from_long`."""
 
     classes: Sequence[Any] | Names | None = None
-    skip: Collection[str] = ()
+    skip: Collection[Any] = ()
     repeats: Repeats = "keep"
 
     def __post_init__(self) -> None:
@@ -33,20 +33,39 @@ class Choices:
                 )
 
 
-def check_codes(values: ArrayLike, size: int, what: str) -> Codes:
-    """Check that codes are integers from 0 to size - 1, and give them as int32."""
-    array = np.asarray(values)
+def check_codes(
+    values: ArrayLike, size: int, what: str, *, lowest: int = 0, entry: str = "label"
+) -> Codes:
+    """Check that codes are integers from `lowest` to size - 1, and give them as int32.
+
+    `entry` is what a row is called in a message.
+    """
+    array = _as_integers(values, what)
+    if array.size and (array.min() < lowest or array.max() >= size):
+        row = int(np.flatnonzero((array < lowest) | (array >= size))[0])
+        raise InputError(
+            f"Expected `{what}` codes from {lowest} to {size - 1}, but {entry} {row} has "
+            f"{array[row]}."
+        )
+    return array.astype(np.int32)
+
+
+def n_codes(values: ArrayLike, what: str) -> int:
+    """Give one more than the largest of some codes."""
+    return int(_as_integers(values, what).max(initial=-1)) + 1
+
+
+def _as_integers(values: ArrayLike, what: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InputError(f"Expected `{what}` to be integers in one dimension.") from None
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(
             f"Expected `{what}` to be integers in one dimension, but got {array.dtype} "
             f"of shape {array.shape}."
         )
-    if array.size and (array.min() < 0 or array.max() >= size):
-        row = int(np.flatnonzero((array < 0) | (array >= size))[0])
-        raise InputError(
-            f"Expected `{what}` codes from 0 to {size - 1}, but entry {row} has {array[row]}."
-        )
-    return array.astype(np.int32)
+    return array if array.size else array.astype(np.int32)
 
 
 def check_columns(columns: Sequence[ArrayLike], sizes: Mapping[str, int]) -> list[Codes]:
@@ -69,7 +88,7 @@ def check_truth(values: ArrayLike, n_items: int, n_classes: int) -> Codes:
             f"Expected `truth` to have one entry for each of {n_items} items, "
             f"but got shape {array.shape}."
         )
-    return check_codes(array + 1, n_classes + 1, "truth") - np.int32(1)
+    return check_codes(array, n_classes, "truth", lowest=-1, entry="item")
 
 
 def sorted_by_item(columns: list[Codes]) -> list[Codes]:
@@ -117,7 +136,7 @@ def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:
         if array.shape != (size,):
             raise InputError(f"Expected a mask of shape ({size},), but got {array.shape}.")
         return np.flatnonzero(array)
-    chosen = check_codes(array, size, "selection")
+    chosen = check_codes(array, size, "selection", entry="entry")
     if len(np.unique(chosen)) < len(chosen):
         raise InputError("Expected each code at most once in a selection.")
     return chosen.astype(np.int64)

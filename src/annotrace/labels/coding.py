@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,9 @@ class Coded(NamedTuple):
         """Keep some rows, and every name."""
         return Coded(self.codes[rows], self.names)
 
-    def without(self, names: Iterable[str]) -> Coded:
-        """Make the cells that hold one of some names empty."""
-        kept = ~np.isin(as_text(self.names), list(names))
+    def without(self, names: Iterable[Any]) -> Coded:
+        """Make the cells that hold one of some names empty; numbers are compared as text."""
+        kept = ~np.isin(as_text(self.names), as_text(as_names(names)).tolist())
         renumbered = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
         return Coded(renumbered[self.codes], self.names[kept])
 
@@ -66,6 +67,8 @@ def merge(columns: list[Coded]) -> tuple[list[Codes], Names]:
 def encode_answers(array: NDArray[Any], source: str) -> Coded:
     """Give numbers to the cells of an array, row by row; as `encode_values`, and -1 is empty.
 
+    In an array of floats, -1 is empty where all are whole numbers.
+
     Parameters
     ----------
     array : ndarray of shape (n_items, n_annotators)
@@ -76,8 +79,9 @@ def encode_answers(array: NDArray[Any], source: str) -> Coded:
             f"{array.shape}."
         )
     flat = array.ravel()
-    if flat.dtype.kind == "i":
-        return _scatter(flat != -1, flat[flat != -1])
+    if flat.dtype.kind == "i" or _are_whole(flat):
+        filled = _filled(flat) & (flat != -1)
+        return _scatter(filled, as_names(flat[filled]))
     if flat.dtype.kind == "O":
         return encode_values([None if _is_minus_one(value) else value for value in flat])
     return encode_values(flat)
@@ -121,8 +125,13 @@ def _encode_polars_text(series: Any) -> Coded:
     return Coded(codes, np.array(groups["name"].to_list(), dtype=TEXT))
 
 
+def _are_whole(array: NDArray[Any]) -> bool:
+    """Tell whether an array is of floats that are whole numbers, or missing."""
+    return array.dtype.kind == "f" and bool(np.all(np.isnan(array) | (array == np.floor(array))))
+
+
 def _is_minus_one(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and value == -1
+    return isinstance(value, Real) and value == -1
 
 
 def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from annotrace.errors import InputError
@@ -124,6 +125,7 @@ def find_layout(columns: Sequence[Any], named: Named, source: str) -> Layout:
     found: dict[str, Any] = {
         role: find_column(columns, role, source, name) for role, name in named._asdict().items()
     }
+    check_roles(found, source)
     if None not in (found["item"], found["annotator"], found["label"]):
         return Layout(**found)
     if found["annotator"] is None and found["label"] is None:
@@ -158,6 +160,16 @@ def check_distinct(columns: Sequence[Any], source: str) -> None:
             raise InputError(
                 f"{source}: columns {first + 1} and {place + 1} are both named {name!r}. "
                 "Rename one of them."
+            )
+
+
+def check_roles(found: Mapping[str, Any], source: str) -> None:
+    """Check that no column stands for two roles."""
+    for (role, name), (other, twin) in combinations(found.items(), 2):
+        if name is not None and name == twin:
+            raise InputError(
+                f"{source}: {name!r} cannot be both the {role} and the {other} column. Say which "
+                f"they are with {role}= and {other}= (--{role}, --{other})."
             )
 
 

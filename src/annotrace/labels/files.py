@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import IO, Any
 
 import numpy as np
@@ -20,20 +21,38 @@ GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
 ARROW = b"\xff\xff\xff\xff"  # how a stream begins, as Hugging Face datasets saves it
 
 
+class Piped(PosixPath):
+    """A pipe or device, which can be read once, with what was read from it."""
+
+    content: bytes
+
+
 def check_file(path: str | Path) -> Path:
-    """Check that there is a file."""
+    """Check that there is a file, and read it if it is a pipe."""
+    if isinstance(path, Piped):
+        return path
     path = Path(path)
     if not path.exists():
         raise InputError(f"{path}: no such file.")
-    if not path.is_file():
+    if path.is_dir():
         raise InputError(f"{path} is a folder, not a file.")
-    return path
+    if path.is_file():
+        return path
+    piped = Piped(path)
+    piped.content = path.read_bytes()
+    return piped
+
+
+def open_file(path: str | Path) -> BufferedReader | io.BytesIO:
+    """Open a file, or what was read from a pipe, for reading from its start."""
+    path = check_file(path)
+    return io.BytesIO(path.content) if isinstance(path, Piped) else path.open("rb")
 
 
 @contextmanager
-def open_unpacked(path: str | Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+def open_unpacked(path: str | Path) -> Iterator[BufferedReader | io.BytesIO | gzip.GzipFile]:
     """Open a file for reading, unpacking gzip (told by content, not by name)."""
-    with check_file(path).open("rb") as file:
+    with open_file(path) as file:
         packed = file.read(len(GZIP)) == GZIP
         file.seek(0)
         try:

@@ -77,7 +77,7 @@ def table_from_wide(
 ) -> LabelTable:
     """Make a table of an array or frame of answers; see `LabelTable.from_wide`."""
     if not isinstance(answers, Mapping) and not _is_frame(answers):
-        return _table_from_array(np.asarray(answers), choices, items, annotators)
+        return _table_from_array(_as_array(answers), choices, items, annotators)
     if items is not None or annotators is not None:
         raise InputError(
             "`items` and `annotators` name an array's rows and columns, not a frame's."
@@ -90,6 +90,16 @@ def table_from_wide(
             f"{layout.label!r}: a row a label. Use from_long."
         )
     return table_from_sheet(sheet, layout, choices)
+
+
+def _as_array(answers: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(answers)
+    except ValueError:
+        raise InputError(
+            "Expected rows of one length, an entry for each annotator (None where there is no "
+            "label), but they differ."
+        ) from None
 
 
 def _table_from_array(
@@ -264,6 +274,11 @@ def _with_index(frame: Any, named: Named) -> Any:
         return frame
     if find_column(list(frame.columns), "item", "the frame") is not None:
         return frame
+    if frame.index.nlevels > 1:
+        raise InputError(
+            f"The index of the frame has {frame.index.nlevels} levels, and items have one name. "
+            "Keep the level that names them: droplevel() takes the others away."
+        )
     return frame.reset_index(names="item")
 
 

@@ -19,6 +19,7 @@ from annotrace.labels.codes import (
     check_positions,
     check_truth,
     labels_of,
+    n_codes,
     offsets_of,
     sorted_by_item,
     split_positions,
@@ -175,14 +176,11 @@ class LabelTable:
             The class of each item, -1 where it is unknown.
         """
         sizes = {
-            "items": (n_items, item),
-            "annotators": (n_annotators, annotator),
-            "classes": (n_classes, label),
+            "items": n_codes(item, "item") if n_items is None else n_items,
+            "annotators": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
+            "classes": n_codes(label, "label") if n_classes is None else n_classes,
         }
-        names = {
-            name: np.arange(np.max(codes, initial=-1) + 1 if size is None else size, dtype=np.int32)
-            for name, (size, codes) in sizes.items()
-        }
+        names = {name: np.arange(size, dtype=np.int32) for name, size in sizes.items()}
         return cls(item, annotator, label, **names, truth=truth, positional=True)
 
     @classmethod
@@ -195,7 +193,7 @@ class LabelTable:
         label: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Collection[str] = (),
+        skip: Collection[Any] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Make a table of rows (item, annotator, label).
@@ -207,7 +205,7 @@ class LabelTable:
             Column names; found by the names people use (task, worker, answer, ...) unless given.
         classes : sequence, optional
             The classes in the order wanted; any other label is then an error.
-        skip : collection of str
+        skip : collection
             Answers that mean nothing ("unsure", "" if empty): their rows are left out.
         repeats : {"keep", "first", "last", "error"}
             What to do where an annotator labelled an item more than once.
@@ -227,14 +225,14 @@ class LabelTable:
         item: str | None = None,
         truth: str | None = None,
         classes: Sequence[Any] | None = None,
-        skip: Collection[str] = (),
+        skip: Collection[Any] = (),
     ) -> LabelTable:
         """Make a table of a row an item and a column an annotator.
 
         Parameters
         ----------
         answers : array of shape (n_items, n_annotators), or frame
-            In an array -1 (integers), NaN or None is missing; in a frame, null or empty text.
+            In an array -1 (among whole numbers), NaN or None is missing; in a frame, null or "".
         items, annotators : sequence, optional
             Names of the rows and columns of an array; without them items are positions.
         item, truth : str, optional
@@ -260,7 +258,7 @@ class LabelTable:
         annotator_name: str | None = None,
         format: str | None = None,
         classes: Sequence[str] | None = None,
-        skip: Collection[str] = (),
+        skip: Collection[Any] = (),
         repeats: Repeats = "keep",
     ) -> LabelTable:
         """Read a table from a file; the format is told by its content.

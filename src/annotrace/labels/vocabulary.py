@@ -19,10 +19,13 @@ Names: TypeAlias = NDArray[Any]
 Codes: TypeAlias = NDArray[np.int32]
 
 TEXT = np.dtypes.StringDType()
+BEYOND = 2**63  # the first number that int64 does not hold
 
 
 def as_names(values: ArrayLike | Iterable[Any]) -> Names:
     """Turn values into names: integers as they are, whole floats as integers, the rest as text.
+
+    So are whole numbers that 64 bits do not hold.
 
     Parameters
     ----------
@@ -38,7 +41,7 @@ def as_names(values: ArrayLike | Iterable[Any]) -> Names:
         raise InputError(f"Expected names in one dimension, but got an array of {array.shape}.")
     if array.dtype.kind in "iu" or array.dtype == TEXT:
         return array
-    if array.dtype.kind == "f" and bool(np.all(np.isfinite(array) & (array == np.floor(array)))):
+    if array.dtype.kind == "f" and _fits_integers(array):
         return array.astype(np.int64)
     if array.dtype.kind in "OfbSU":
         return np.array([_as_text(value) for value in array.tolist()], dtype=TEXT)
@@ -53,8 +56,14 @@ def _as_array(values: ArrayLike | Iterable[Any]) -> NDArray[Any]:
         # numpy would pad every name to the longest.
         return np.array(listed, dtype=TEXT)
     if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed):
-        return np.array(listed, dtype=np.int64)
+        small = all(-BEYOND <= value < BEYOND for value in listed)
+        return np.array(listed if small else list(map(str, listed)), np.int64 if small else TEXT)
     return np.asarray(values if isinstance(values, np.ndarray) else listed)
+
+
+def _fits_integers(array: NDArray[Any]) -> bool:
+    # A float16 would not hold the number to compare with.
+    return bool(np.all((abs(array) < np.float64(BEYOND)) & (array == np.floor(array))))
 
 
 def _as_text(value: object) -> str:

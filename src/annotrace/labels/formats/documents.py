@@ -13,14 +13,23 @@ from typing import Any
 from xml.etree import ElementTree
 
 from annotrace.errors import InputError
-from annotrace.labels.files import ARROW, PARQUET, decode_text, open_unpacked, read_bytes
+from annotrace.labels.files import (
+    ARROW,
+    PARQUET,
+    check_file,
+    decode_text,
+    open_unpacked,
+    read_bytes,
+)
 from annotrace.labels.hugging_face import features_of_file, name_classes
 
 HEAD = 20
 _START = 4096
 
 # Made once: json.loads makes one for every line, which takes longer than the line.
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=lambda name: None if name == "NaN" else name
+)
 
 # Characters such as emoji are escaped as two halves; one without the other is no text.
 _HALF_A_CHARACTER = re.compile(
@@ -60,7 +69,7 @@ class Document:
 
 def open_document(path: str | Path) -> Document | None:
     """Take a file apart; None if it is neither JSON, XML, parquet nor arrow."""
-    path = Path(path)
+    path = check_file(path)
     with open_unpacked(path) as file:
         start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
     if start.startswith((PARQUET, ARROW)):
@@ -71,6 +80,8 @@ def open_document(path: str | Path) -> Document | None:
         return _open_json(path)
     if start.startswith((b"<?xml", b"<annotations")):
         return _open_xml(path)
+    if start.startswith(b"<"):
+        return _open_other_xml(path)
     return None
 
 
@@ -105,6 +116,14 @@ def _open_xml(path: Path) -> Document:
             f"{path}: not whole XML ({error}). If the file was cut short, export it again."
         ) from None
     return Document(path, "element", [root], lambda: enumerate(root, start=1))
+
+
+def _open_other_xml(path: Path) -> Document | None:
+    """Take XML apart; None if it is a table whose first name begins like a tag."""
+    try:
+        return _open_xml(path)
+    except InputError:
+        return None
 
 
 def _open_frame(path: Path) -> Document:

@@ -39,7 +39,7 @@ def test_truth_may_be_unknown():
     assert check_truth([1, -1], 2, 2).tolist() == [1, -1]
     with pytest.raises(InputError, match="one entry for each of 2 items"):
         check_truth([1], 2, 2)
-    with pytest.raises(InputError, match="`truth` codes from -1 to 1, but item 1 has 2"):
+    with pytest.raises(InputError, match="`truth` codes from -1 to 1, but entry 1 has 2"):
         check_truth([1, 2], 2, 2)
 
 

@@ -33,18 +33,13 @@ class Choices:
                 )
 
 
-def check_codes(
-    values: ArrayLike, size: int, what: str, *, lowest: int = 0, entry: str = "label"
-) -> Codes:
-    """Check that codes are integers from `lowest` to size - 1, and give them as int32.
-
-    `entry` is what a row is called in a message.
-    """
+def check_codes(values: ArrayLike, size: int, what: str, *, lowest: int = 0) -> Codes:
+    """Check that codes are integers from `lowest` to size - 1, and give them as int32."""
     array = _as_integers(values, what)
     if array.size and (array.min() < lowest or array.max() >= size):
         row = int(np.flatnonzero((array < lowest) | (array >= size))[0])
         raise InputError(
-            f"Expected `{what}` codes from {lowest} to {size - 1}, but {entry} {row} has "
+            f"Expected `{what}` codes from {lowest} to {size - 1}, but entry {row} has "
             f"{array[row]}."
         )
     return array.astype(np.int32)
@@ -88,7 +83,7 @@ def check_truth(values: ArrayLike, n_items: int, n_classes: int) -> Codes:
             f"Expected `truth` to have one entry for each of {n_items} items, "
             f"but got shape {array.shape}."
         )
-    return check_codes(array, n_classes, "truth", lowest=-1, entry="item")
+    return check_codes(array, n_classes, "truth", lowest=-1)
 
 
 def sorted_by_item(columns: list[Codes]) -> list[Codes]:

@@ -131,7 +131,7 @@ def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:
         if array.shape != (size,):
             raise InputError(f"Expected a mask of shape ({size},), but got {array.shape}.")
         return np.flatnonzero(array)
-    chosen = check_codes(array, size, "selection", entry="entry")
+    chosen = check_codes(array, size, "selection")
     if len(np.unique(chosen)) < len(chosen):
         raise InputError("Expected each code at most once in a selection.")
     return chosen.astype(np.int64)

@@ -146,7 +146,7 @@ def _tell(aggregation: Aggregation, frame: Any, name: str, out: Path, where: str
 
     table = aggregation.table_
     print_annotators(frame)
-    print_accuracy(table, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
+    print_accuracy(aggregation, {name: look_up(aggregation.predict(), table.classes)}, seed=0)
     print_diagnosis(aggregation)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):

@@ -128,7 +128,7 @@ def fit(
     if method == "oracle":
         model.set_params(confusion=_true_matrices(confusion, table))
     if not quiet:
-        click.echo(describe_labels(table, layout))
+        click.echo(describe_labels(table, layout, learn_truth))
     try:
         model.fit(source, table, gold=_known(table) if learn_truth else None)
     except KeyboardInterrupt:
@@ -217,7 +217,7 @@ def _tell(model: CrowdEstimator, out: Path, given: str, where: str) -> None:
 
     print_annotators(model.annotators_)
     chosen = {model.method: model.posterior_.argmax(axis=1)}
-    print_accuracy(model.table_, chosen, seed_of(model.random_state))
+    print_accuracy(model, chosen, seed_of(model.random_state))
     print_diagnosis(model)
     click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}")
     click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")

@@ -48,6 +48,18 @@ class Diagnosed:
         likeliest: NDArray[np.int64] = self.posterior_.argmax(axis=1)
         return likeliest
 
+    def _scored(self) -> LabelTable:
+        """Give the table without the truth that was learned from: it would score itself."""
+        table = self.table_
+        if table.truth is None:
+            return table
+        return table._replace(truth=np.where(self._learned(), np.int32(-1), table.truth))
+
+    def _learned(self) -> NDArray[np.bool_]:
+        """Tell of which items the class was given to learn from, shape (n_items,)."""
+        given: NDArray[np.bool_] = getattr(self, "gold_", np.full(self.table_.n_items, -1)) >= 0
+        return given
+
     def _chances(self) -> NDArray[Any]:
         """Give `posterior_` made less sure, as people err together; certain where it is known."""
         self._check_fitted()

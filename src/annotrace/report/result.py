@@ -96,6 +96,8 @@ class Result:
         The class given to each item, where ties were broken; the likeliest unless given.
     anonymous : bool
         Whether annotators go by numbers.
+    n_learned : int
+        Items whose class was given to learn from; their truth is not in `table`.
     """
 
     table: LabelTable
@@ -111,6 +113,7 @@ class Result:
     objective: Sequence[float] = ()
     chosen: NDArray[np.integer[Any]] | None = None
     anonymous: bool = False
+    n_learned: int = 0
 
     @cached_property
     def estimate(self) -> NDArray[np.integer[Any]]:
@@ -141,7 +144,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     """
     if not hasattr(model, "posterior_"):
         raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
-    table, posterior = model.table_, model.posterior_
+    table, posterior = model._scored(), model.posterior_
     known = getattr(model, "gold_", np.full(table.n_items, -1))
     diagnosis, crowd = _diagnosis(model), None
     if diagnosis is not None:
@@ -162,6 +165,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         objective=list(getattr(model, "objective_", ())),
         chosen=model._estimate(),
         anonymous=anonymous,
+        n_learned=int(model._learned().sum()),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import annotrace as at
 from annotrace.aggregation import list_aggregations
+from annotrace.report.overview import overview_of
 from annotrace.report.result import result_of
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
@@ -25,6 +26,19 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     with np.load(crowd / "run" / "confusion.npz") as saved:
         assert saved["confusion"].shape == (3, 3, 3)
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
+
+
+def test_labels_given_back_are_not_said_to_be_right(annotrace, tmp_path):
+    rows = [f"photo-{k},{'abc'[k % 3]},{('cat', 'dog', 'hen')[k // 3 % 3]}" for k in range(90)]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
+    assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
+    truth = pl.read_csv(tmp_path / "run" / "truth.csv")
+    assert truth["label"].to_list() == [row.split(",")[2] for row in rows]
+    np.testing.assert_allclose(truth["confidence"], 0.5)
+    found = overview_of(result_of(at.load(tmp_path / "run")))
+    assert (found.labels, found.truth, found.n_doubtful, found.n_wrong) == (None, None, 90, 0)
+    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert report.count("not known: no item has two labels to compare") == 2
 
 
 def test_agreement_and_accuracy_are_told(annotrace, crowd):

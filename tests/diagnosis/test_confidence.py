@@ -6,6 +6,7 @@ from annotrace.diagnosis.confidence import (
     SHARED,
     calibrated_confidence,
     class_behind,
+    half_right,
     mistakes_alike,
     tempered,
 )
@@ -58,3 +59,8 @@ def test_a_crowd_that_confuses_classes_is_never_sure():
     confusion = np.repeat(np.array([[[0.6, 0.4], [0.4, 0.6]]]), 2, axis=0)
     found = calibrated_confidence(table, posterior, confusion)
     np.testing.assert_allclose(found, 1 - SHARED * 0.4)
+
+
+def test_where_nothing_is_known_a_label_is_right_half_the_time():
+    np.testing.assert_allclose(half_right(np.eye(3)[[1]]), [[0.25, 0.5, 0.25]])
+    np.testing.assert_allclose(half_right(np.array([[0.9, 0.1]])), [[0.5, 0.5]])

@@ -40,7 +40,7 @@ class Aggregation(Diagnosed, ABC):
     a class and something more: state s stands for class ``s % n_classes``.
 
     Where no item has two labels, and neither gold nor a past is given, there is nothing to compare
-    annotators by, and the labels are given back as they are.
+    annotators by, and the labels are given back as they are; `confidence_` is then 0.5.
 
     Parameters
     ----------
@@ -251,6 +251,9 @@ class Aggregation(Diagnosed, ABC):
 
     def _without_labels(self) -> NDArray[Any]:
         return self.prior_
+
+    def _compares(self) -> bool:
+        return self._evidence.compares
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "table_"):

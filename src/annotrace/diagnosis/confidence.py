@@ -62,6 +62,22 @@ def calibrated_probabilities(
     return true
 
 
+def half_right(posterior: NDArray[Any]) -> NDArray[np.float64]:
+    """Give probabilities (n_items, n_classes) where nothing tells how often labels are right.
+
+    A skill of which nothing is known is anything from 0 to 1, half in the mean, and mistakes may be
+    any other class.
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        The labels as they are.
+    """
+    likely = posterior.astype(np.float64)
+    halves: NDArray[np.float64] = (likely + (1 - likely) / (likely.shape[1] - 1)) / 2
+    return halves
+
+
 def settled(probabilities: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:
     """Give probabilities (n_items, n_classes) that are certain where the class is known.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.confidence import calibrated_probabilities, settled
+from annotrace.diagnosis.confidence import calibrated_probabilities, half_right, settled
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.labels.table import LabelTable
@@ -43,6 +43,10 @@ class Diagnosed:
         """
         return None
 
+    def _compares(self) -> bool:
+        """Tell whether anything compares annotators; if not, any label may be wrong."""
+        return True
+
     def _estimate(self) -> NDArray[np.integer[Any]]:
         """Give the code of the class that each item is given, shape (n_items,)."""
         likeliest: NDArray[np.int64] = self.posterior_.argmax(axis=1)
@@ -63,10 +67,16 @@ class Diagnosed:
     def _chances(self) -> NDArray[Any]:
         """Give `posterior_` made less sure, as people err together; certain where it is known."""
         self._check_fitted()
-        chances = self.posterior_.astype(np.float64)
-        if self._models_annotators():
-            chances = calibrated_probabilities(self.table_, self.posterior_, self.confusion_)
+        chances = self._believed()
+        if self._models_annotators() and self._compares():
+            chances = calibrated_probabilities(self.table_, chances, self.confusion_)
         return settled(chances, self.gold_) if hasattr(self, "gold_") else chances
+
+    def _believed(self) -> NDArray[np.float64]:
+        """Give the probability of every class if people err independently, as `posterior_`."""
+        if self._models_annotators() and not self._compares():
+            return half_right(self.posterior_)
+        return self.posterior_.astype(np.float64)
 
     @property
     def confidence_(self) -> NDArray[Any]:
@@ -74,6 +84,7 @@ class Diagnosed:
 
         Lower than `posterior_` has it, which takes mistakes for independent; see
         `annotrace.diagnosis.confidence`. Methods that do not model annotators give their own word.
+        Where nothing compares annotators, a label is as likely right as wrong: 0.5.
         """
         chances = self._chances()
         sure: NDArray[Any] = chances[np.arange(len(chances)), self._estimate()]

@@ -53,6 +53,9 @@ class AggregatedRun(Diagnosed):
     def _without_labels(self) -> NDArray[Any]:
         return self.prior_
 
+    def _compares(self) -> bool:
+        return bool(np.any(self.table_.labels_per_item() > 1))
+
 
 def load_aggregated(folder: str | Path) -> AggregatedRun:
     """Read the folder that `annotrace aggregate` wrote.

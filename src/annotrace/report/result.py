@@ -80,7 +80,7 @@ class Result:
     ----------
     table : LabelTable
     posterior : ndarray of shape (n_items, n_classes)
-        As the method has it.
+        As the method has it: people's mistakes are taken for independent.
     chances : ndarray of shape (n_items, n_classes)
         The posterior made less sure, as people err together; certain where the class is known.
     known : ndarray of shape (n_items,), bool
@@ -98,6 +98,8 @@ class Result:
         Whether annotators go by numbers.
     n_learned : int
         Items whose class was given to learn from; their truth is not in `table`.
+    compared : bool
+        Whether anything compares annotators; if not, nobody knows which labels are right.
     """
 
     table: LabelTable
@@ -114,6 +116,7 @@ class Result:
     chosen: NDArray[np.integer[Any]] | None = None
     anonymous: bool = False
     n_learned: int = 0
+    compared: bool = True
 
     @cached_property
     def estimate(self) -> NDArray[np.integer[Any]]:
@@ -144,7 +147,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     """
     if not hasattr(model, "posterior_"):
         raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
-    table, posterior = model._scored(), model.posterior_
+    table = model._scored()
     known = getattr(model, "gold_", np.full(table.n_items, -1))
     diagnosis, crowd = _diagnosis(model), None
     if diagnosis is not None:
@@ -153,7 +156,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         table = table._replace(annotators=_numbered(table, crowd))
     return Result(
         table=table,
-        posterior=posterior,
+        posterior=model._believed(),
         chances=model._chances(),
         known=known >= 0,
         crowd=crowd,
@@ -166,6 +169,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         chosen=model._estimate(),
         anonymous=anonymous,
         n_learned=int(model._learned().sum()),
+        compared=model._compares(),
     )
 
 

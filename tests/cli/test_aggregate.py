@@ -28,6 +28,12 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
 
 
+def test_a_vote_that_was_read_back_is_as_sure_as_it_was(annotrace, crowd):
+    annotrace("aggregate", "labels.csv", *COLUMNS, "--method", "majority", "--out", "run")
+    written = pl.read_csv(crowd / "run" / "truth.csv")["confidence"]
+    np.testing.assert_allclose(at.load(crowd / "run").confidence_, written, atol=1e-6)
+
+
 def test_labels_given_back_are_not_said_to_be_right(annotrace, tmp_path):
     rows = [f"photo-{k},{'abc'[k % 3]},{('cat', 'dog', 'hen')[k // 3 % 3]}" for k in range(90)]
     (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
@@ -111,7 +117,7 @@ def test_confidence_in_truth_csv_is_that_of_the_run_and_of_the_report(annotrace,
     run = at.load(crowd / "run")
     np.testing.assert_allclose(truth["confidence"], run.confidence_, atol=1e-5)
     np.testing.assert_allclose(truth["confidence"], result_of(run).confidence, atol=1e-5)
-    assert truth["confidence"].mean() < run.posterior_.max(axis=1).mean()
+    assert truth["confidence"].mean() < run._believed().max(axis=1).mean()
 
 
 def test_numbers_have_six_digits(annotrace, crowd):

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.confidence import calibrated_probabilities, half_right, settled
+from annotrace.diagnosis.confidence import (
+    calibrated_probabilities,
+    counted_matrices,
+    counted_posterior,
+    half_right,
+    settled,
+)
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.labels.table import LabelTable
@@ -47,6 +53,10 @@ class Diagnosed:
         """Tell whether anything compares annotators; if not, any label may be wrong."""
         return True
 
+    def _by_vote(self) -> bool:
+        """Tell whether `posterior_` is shares of votes, which are no probabilities."""
+        return False
+
     def _estimate(self) -> NDArray[np.integer[Any]]:
         """Give the code of the class that each item is given, shape (n_items,)."""
         likeliest: NDArray[np.int64] = self.posterior_.argmax(axis=1)
@@ -69,13 +79,18 @@ class Diagnosed:
         self._check_fitted()
         chances = self._believed()
         if self._models_annotators() and self._compares():
-            chances = calibrated_probabilities(self.table_, chances, self.confusion_)
+            matrices = self.confusion_
+            if self._by_vote():
+                matrices = counted_matrices(self.table_, self._estimate())
+            chances = calibrated_probabilities(self.table_, chances, matrices)
         return settled(chances, self.gold_) if hasattr(self, "gold_") else chances
 
     def _believed(self) -> NDArray[np.float64]:
         """Give the probability of every class if people err independently, as `posterior_`."""
         if self._models_annotators() and not self._compares():
             return half_right(self.posterior_)
+        if self._models_annotators() and self._by_vote():
+            return counted_posterior(self.table_, self._estimate())
         return self.posterior_.astype(np.float64)
 
     @property
@@ -85,6 +100,7 @@ class Diagnosed:
         Lower than `posterior_` has it, which takes mistakes for independent; see
         `annotrace.diagnosis.confidence`. Methods that do not model annotators give their own word.
         Where nothing compares annotators, a label is as likely right as wrong: 0.5.
+        Votes are weighed by how often each annotator goes with the class given.
         """
         chances = self._chances()
         sure: NDArray[Any] = chances[np.arange(len(chances)), self._estimate()]

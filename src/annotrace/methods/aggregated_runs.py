@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.aggregation.registry import list_aggregations
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
@@ -52,6 +53,10 @@ class AggregatedRun(Diagnosed):
 
     def _without_labels(self) -> NDArray[Any]:
         return self.prior_
+
+    def _by_vote(self) -> bool:
+        makers = {entry.name: entry.maker for entry in list_aggregations()}
+        return self.method in makers and makers[self.method]()._by_vote()
 
     def _compares(self) -> bool:
         return bool(np.any(self.table_.labels_per_item() > 1))

@@ -6,6 +6,7 @@ from annotrace.diagnosis.confidence import (
     DEPENDENCE,
     SHARED,
     SMOOTHING,
+    bounded,
     calibrated_confidence,
     class_behind,
     counted_matrices,
@@ -96,3 +97,22 @@ def test_votes_are_as_sure_as_they_are_right(method):
     fitted = make(method).fit(table)
     right = np.mean(fitted.predict() == truth)
     assert fitted.confidence_.mean() == pytest.approx(right, abs=0.07)
+
+
+def test_confidence_is_between_a_guess_and_the_posterior():
+    true = np.array([[0.7, 0.3, 0.0], [0.3, 0.5, 0.2], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]])
+    posterior = np.array([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]])
+    found = bounded(true, posterior, np.zeros(4, int))
+    # Surer than the posterior; outdone, and levelled; levelled as far as the posterior allows.
+    level = 0.5 / (0.7 + 0.5)
+    expected = [[0.6, 0.3, 0.1], [level, level, 1 - 2 * level], [0.4, 0.6, 0.0], [1, 0, 0]]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_class_given_stays_the_likeliest_of_two():
+    posterior = np.random.default_rng(0).dirichlet([1, 1], 500)
+    table = LabelTable.from_codes(np.arange(1000) // 2, np.tile([0, 1], 500), np.tile([0, 1], 500))
+    confusion = np.repeat(np.array([[[0.95, 0.05], [0.6, 0.4]]]), 2, axis=0)
+    found = calibrated_confidence(table, posterior, confusion)
+    assert np.all(found <= posterior.max(axis=1) + 1e-12)
+    assert found.min() == pytest.approx(0.5)

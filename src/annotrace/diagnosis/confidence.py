@@ -46,23 +46,62 @@ def calibrated_confidence(
     -------
     ndarray of shape (n_items,)
     """
-    true = calibrated_probabilities(table, posterior, confusion)
-    likeliest: NDArray[np.float64] = true[np.arange(len(true)), posterior.argmax(axis=1)]
+    estimate = posterior.argmax(axis=1)
+    true = calibrated_probabilities(table, posterior, confusion, estimate)
+    likeliest: NDArray[np.float64] = true[np.arange(len(true)), estimate]
     return likeliest
 
 
 def calibrated_probabilities(
-    table: LabelTable, posterior: NDArray[Any], confusion: NDArray[Any]
+    table: LabelTable,
+    posterior: NDArray[Any],
+    confusion: NDArray[Any],
+    estimate: NDArray[np.integer[Any]],
 ) -> NDArray[np.float64]:
     """Give the probability of every class, shape (n_items, n_classes); as `calibrated_confidence`.
 
-    The likeliest class may be another than that of the posterior.
+    Parameters
+    ----------
+    table, posterior, confusion
+        As in `calibrated_confidence`.
+    estimate : ndarray of int, shape (n_items,)
+        The class given to each item.
     """
     n_labels = table.labels_per_item()[:, None]
     apparent = tempered(posterior, 1 / (1 + DEPENDENCE * n_labels))
     alike = mistakes_alike(confusion, table.labels_per_annotator())
-    true: NDArray[np.float64] = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
-    return true
+    true = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
+    return bounded(true, posterior, estimate)
+
+
+def bounded(
+    true: NDArray[Any], posterior: NDArray[Any], estimate: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Keep the class given no surer than the posterior has it, and no less likely than a guess.
+
+    Where another class would be likelier than the one given, both are level, as far as that is no
+    more than the posterior has.
+
+    Parameters
+    ----------
+    true, posterior : ndarray of shape (n_items, n_classes)
+    estimate : ndarray of int, shape (n_items,)
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+    """
+    rows = np.arange(len(true))
+    most = posterior[rows, estimate]
+    kept = np.where((true[rows, estimate] > most)[:, None], posterior, true)
+    given = kept[rows, estimate]
+    kept[rows, estimate] = 0
+    others, second = kept.sum(axis=1), kept.max(axis=1)
+    level = second / np.maximum(others + second, 1e-300)
+    sure = np.maximum(given, np.minimum(level, np.maximum(most, 1 / true.shape[1])))
+    kept *= ((1 - sure) / np.maximum(others, 1e-300))[:, None]
+    kept[rows, estimate] = sure
+    return kept
 
 
 def counted_matrices(table: LabelTable, estimate: NDArray[Any]) -> NDArray[np.float64]:

@@ -79,10 +79,10 @@ class Diagnosed:
         self._check_fitted()
         chances = self._believed()
         if self._models_annotators() and self._compares():
-            matrices = self.confusion_
+            matrices, estimate = self.confusion_, self._estimate()
             if self._by_vote():
-                matrices = counted_matrices(self.table_, self._estimate())
-            chances = calibrated_probabilities(self.table_, chances, matrices)
+                matrices = counted_matrices(self.table_, estimate)
+            chances = calibrated_probabilities(self.table_, chances, matrices, estimate)
         return settled(chances, self.gold_) if hasattr(self, "gold_") else chances
 
     def _believed(self) -> NDArray[np.float64]:
@@ -97,8 +97,9 @@ class Diagnosed:
     def confidence_(self) -> NDArray[Any]:
         """How sure to be of the class given to each item, shape (n_items,).
 
-        Lower than `posterior_` has it, which takes mistakes for independent; see
-        `annotrace.diagnosis.confidence`. Methods that do not model annotators give their own word.
+        Never above what `posterior_` has, which takes mistakes for independent, nor below a guess,
+        1 / n_classes: see `annotrace.diagnosis.confidence`. Methods that do not model annotators
+        give their own word.
         Where nothing compares annotators, a label is as likely right as wrong: 0.5.
         Votes are weighed by how often each annotator goes with the class given.
         """

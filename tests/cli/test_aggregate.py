@@ -34,6 +34,33 @@ def test_a_vote_that_was_read_back_is_as_sure_as_it_was(annotrace, crowd):
     np.testing.assert_allclose(at.load(crowd / "run").confidence_, written, atol=1e-6)
 
 
+def test_known_classes_are_learned_from_and_no_score(annotrace, crowd):
+    rows = (crowd / "labels.csv").read_text().splitlines()
+    gold = {f"photo-{k}": ("dog", "hen", "cat")[k % 3] for k in range(0, 90, 2)}
+    rows[1:] = [
+        ",".join([*row.split(",")[:3], gold.get(row.split(",")[0], "")]) for row in rows[1:]
+    ]
+    (crowd / "labels.csv").write_text("\n".join(rows) + "\n")
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, "--learn-truth", "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert "truth 'gold' (learned from, and no score)" in result.stdout
+    assert "No score" in result.stdout
+    truth = dict(pl.read_csv(crowd / "run" / "truth.csv").select("item", "label").rows())
+    # All of the classes known are called by other names: so are the others then.
+    assert truth == {f"photo-{k}": ("dog", "hen", "cat")[k % 3] for k in range(90)}
+    run = at.load(crowd / "run")
+    np.testing.assert_array_equal(run.confidence_[::2], 1)
+    assert overview_of(result_of(run)).truth.measured is None
+
+
+def test_learning_from_known_classes_takes_their_column(annotrace, crowd):
+    text = (crowd / "labels.csv").read_text()
+    (crowd / "labels.csv").write_text(text.replace("gold", "notes", 1))
+    result = annotrace("aggregate", "labels.csv", *COLUMNS[:6], "--learn-truth", "--out", "run")
+    assert result.exit_code == 2
+    assert "--learn-truth takes the known classes from a column: --truth COLUMN." in result.stderr
+
+
 def test_labels_given_back_are_not_said_to_be_right(annotrace, tmp_path):
     rows = [f"photo-{k},{'abc'[k % 3]},{('cat', 'dog', 'hen')[k // 3 % 3]}" for k in range(90)]
     (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.label_options import (
+    LabelFile,
+    describe_labels,
+    known_truth,
+    label_options,
+    learn_truth_option,
+)
 from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from annotrace.aggregation import Aggregation
     from annotrace.labels import LabelTable
 
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     help="hierarchical (the default), majority, dawid-skene, one-coin, pooled, glad, mace, wawa "
     "or weighted-vote.",
 )
+@learn_truth_option
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
 @click.option("--seed", default=0, show_default=True, help="Breaks ties.")
 @report_options
@@ -38,6 +48,7 @@ def aggregate(
     out: Path,
     overwrite: bool,
     method: str | None,
+    learn_truth: bool,
     max_iter: int | None,
     seed: int,
     report: bool,
@@ -69,8 +80,8 @@ def aggregate(
         aggregation.max_iter = max_iter
     table, layout = labels.read()
     if not quiet:
-        click.echo(describe_labels(table, layout))
-    _fit(aggregation, table)
+        click.echo(describe_labels(table, layout, learn_truth))
+    _fit(aggregation, table, known_truth(table) if learn_truth else None)
     frame = aggregation.annotators_
     _write(out, aggregation, frame, name)
     where = write_run_report(aggregation, out, report, anonymous=anonymous)
@@ -78,8 +89,8 @@ def aggregate(
         _tell(aggregation, frame, name, out, where)
 
 
-def _fit(aggregation: Aggregation, table: LabelTable) -> None:
-    if table.labels_per_item().max(initial=0) < 2:
+def _fit(aggregation: Aggregation, table: LabelTable, gold: NDArray[np.int32] | None) -> None:
+    if table.labels_per_item().max(initial=0) < 2 and gold is None:
         click.echo(
             "Warning: no item has two labels, so labels alone cannot tell who is right, and are "
             "given back as they are. With features, `annotrace fit` can.",
@@ -87,7 +98,7 @@ def _fit(aggregation: Aggregation, table: LabelTable) -> None:
         )
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        aggregation.fit(table)
+        aggregation.fit(table, gold=gold)
     for warning in raised:
         said = str(warning.message).replace("`max_iter`", "--max-iter")
         click.echo(f"Warning: {said}", err=True)
@@ -134,6 +145,7 @@ def _describe(aggregation: Aggregation, name: str) -> dict[str, Any]:
         "iterations": aggregation.n_iter_,
         "converged": aggregation.converged_,
         "ties": int(aggregation.ties_.sum()),
+        "learned_truth": bool(aggregation._learned().any()),
         "params": aggregation.settings,
         "prior": aggregation.prior_.tolist(),
         "objective": aggregation.objective_.tolist(),

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.label_options import (
+    LabelFile,
+    describe_labels,
+    known_truth,
+    label_options,
+    learn_truth_option,
+)
 from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.source_options import read_source, source_options
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
@@ -42,11 +48,7 @@ CHECKPOINT = "checkpoint.pt"
     metavar="FILE",
     help="For --method oracle: the true matrices, as the confusion.npz of `annotrace simulate`.",
 )
-@click.option(
-    "--learn-truth",
-    is_flag=True,
-    help="Learn from the classes in --truth too: they are then known for certain.",
-)
+@learn_truth_option
 @click.option(
     "--keep-unlabelled",
     is_flag=True,
@@ -157,12 +159,8 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
 
 def _known(table: LabelTable) -> list[Any]:
     """Give the true class of each item where the table has it."""
-    from annotrace.errors import InputError
-
-    if table.truth is None:
-        raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
     names = table.classes.tolist()
-    return [names[code] if code >= 0 else None for code in table.truth.tolist()]
+    return [names[code] if code >= 0 else None for code in known_truth(table).tolist()]
 
 
 def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource, LabelTable]:

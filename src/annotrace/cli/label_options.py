@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
     from annotrace.labels.importing import Imported
@@ -129,6 +132,22 @@ def label_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
     return gathered
+
+
+learn_truth_option = click.option(
+    "--learn-truth",
+    is_flag=True,
+    help="Learn from the classes in --truth too: they are then known for certain.",
+)
+
+
+def known_truth(table: LabelTable) -> NDArray[np.int32]:
+    """Give the codes of the classes that --learn-truth is to learn from, -1 where unknown."""
+    from annotrace.errors import InputError
+
+    if table.truth is None:
+        raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
+    return table.truth
 
 
 def describe_labels(

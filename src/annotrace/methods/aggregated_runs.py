@@ -36,6 +36,8 @@ class AggregatedRun(Diagnosed):
     chosen_ : ndarray of int, shape (n_items,), or None
         The class that each item was given, ties broken; the likeliest unless given.
     settings, versions_ : dict
+    gold_ : ndarray of int, shape (n_items,)
+        The classes that were learned from, -1 for others; only where there are any.
     """
 
     table_: LabelTable
@@ -59,7 +61,7 @@ class AggregatedRun(Diagnosed):
         return self.method in makers and makers[self.method]()._by_vote()
 
     def _compares(self) -> bool:
-        return bool(np.any(self.table_.labels_per_item() > 1))
+        return bool(np.any(self.table_.labels_per_item() > 1) or self._learned().any())
 
 
 def load_aggregated(folder: str | Path) -> AggregatedRun:
@@ -84,17 +86,25 @@ def load_aggregated(folder: str | Path) -> AggregatedRun:
         posterior = truth[:, 3:].cast(pl.Float64).to_numpy()
         table = _table(truth["item"], labels, matrices)
         chosen = look_up(as_names(truth["label"].fill_null("").to_list()), table.classes)
-        described = _described(folder, posterior)
+        said = _said(folder)
     except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise RunError(f"{folder}: damaged, it cannot be read as a run ({reason}).") from None
-    return AggregatedRun(table, posterior, matrices["confusion"], chosen_=chosen, **described)
+    described = _described(said, posterior)
+    run = AggregatedRun(table, posterior, matrices["confusion"], chosen_=chosen, **described)
+    if said.get("learned_truth") and table.truth is not None:
+        run.gold_ = table.truth
+    return run
 
 
-def _described(folder: Path, posterior: NDArray[Any]) -> dict[str, Any]:
-    """Read what run.json says beside the tables; runs of before 0.2 do not have all of it."""
+def _said(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
-    said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return said
+
+
+def _described(said: dict[str, Any], posterior: NDArray[Any]) -> dict[str, Any]:
+    """Give what run.json says beside the tables; runs of before 0.2 do not have all of it."""
     return {
         "prior_": np.asarray(said.get("prior", posterior.mean(axis=0))),
         "objective_": np.asarray(said.get("objective", [])),

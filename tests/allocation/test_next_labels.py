@@ -43,6 +43,20 @@ def test_the_budget_is_spent_on_new_pairs_in_order_of_gain(model):
     assert not given & set(frame.select("item", "annotator").rows())
 
 
+def test_nobody_is_said_to_label_well_where_nothing_compares_annotators():
+    table = at.LabelTable.from_codes(np.arange(60), np.arange(60) % 3, np.arange(60) % 2)
+    frame = at.allocate(
+        at.aggregation.make().fit(table), 20, available={0: None, 1: None, "new": 5}
+    )
+    assert len(frame) == 20
+    said = set(frame["reason"])
+    assert "1 of 1 say 0; nothing compares annotators yet" in said
+    assert any(
+        reason.endswith("new has no labels so far, too few to be known by") for reason in said
+    )
+    assert not any("%" in reason for reason in said)
+
+
 def test_a_perfect_annotator_is_preferred_and_a_spammer_is_not_asked(model):
     asked = Counter(at.allocate(model, 60)["annotator"])
     assert asked.most_common(1)[0][0] == 0

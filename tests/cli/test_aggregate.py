@@ -7,6 +7,7 @@ import pytest
 
 import annotrace as at
 from annotrace.aggregation import list_aggregations
+from annotrace.report.overview import overview_of
 from annotrace.report.result import result_of
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
@@ -25,6 +26,52 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     with np.load(crowd / "run" / "confusion.npz") as saved:
         assert saved["confusion"].shape == (3, 3, 3)
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
+
+
+def test_a_vote_that_was_read_back_is_as_sure_as_it_was(annotrace, crowd):
+    annotrace("aggregate", "labels.csv", *COLUMNS, "--method", "majority", "--out", "run")
+    written = pl.read_csv(crowd / "run" / "truth.csv")["confidence"]
+    np.testing.assert_allclose(at.load(crowd / "run").confidence_, written, atol=1e-6)
+
+
+def test_known_classes_are_learned_from_and_no_score(annotrace, crowd):
+    rows = (crowd / "labels.csv").read_text().splitlines()
+    gold = {f"photo-{k}": ("dog", "hen", "cat")[k % 3] for k in range(0, 90, 2)}
+    rows[1:] = [
+        ",".join([*row.split(",")[:3], gold.get(row.split(",")[0], "")]) for row in rows[1:]
+    ]
+    (crowd / "labels.csv").write_text("\n".join(rows) + "\n")
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, "--learn-truth", "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert "truth 'gold' (learned from, and no score)" in result.stdout
+    assert "No score" in result.stdout
+    truth = dict(pl.read_csv(crowd / "run" / "truth.csv").select("item", "label").rows())
+    # All of the classes known are called by other names: so are the others then.
+    assert truth == {f"photo-{k}": ("dog", "hen", "cat")[k % 3] for k in range(90)}
+    run = at.load(crowd / "run")
+    np.testing.assert_array_equal(run.confidence_[::2], 1)
+    assert overview_of(result_of(run)).truth.measured is None
+
+
+def test_learning_from_known_classes_takes_their_column(annotrace, crowd):
+    text = (crowd / "labels.csv").read_text()
+    (crowd / "labels.csv").write_text(text.replace("gold", "notes", 1))
+    result = annotrace("aggregate", "labels.csv", *COLUMNS[:6], "--learn-truth", "--out", "run")
+    assert result.exit_code == 2
+    assert "--learn-truth takes the known classes from a column: --truth COLUMN." in result.stderr
+
+
+def test_labels_given_back_are_not_said_to_be_right(annotrace, tmp_path):
+    rows = [f"photo-{k},{'abc'[k % 3]},{('cat', 'dog', 'hen')[k // 3 % 3]}" for k in range(90)]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
+    assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
+    truth = pl.read_csv(tmp_path / "run" / "truth.csv")
+    assert truth["label"].to_list() == [row.split(",")[2] for row in rows]
+    np.testing.assert_allclose(truth["confidence"], 0.5)
+    found = overview_of(result_of(at.load(tmp_path / "run")))
+    assert (found.labels, found.truth, found.n_doubtful, found.n_wrong) == (None, None, 90, 0)
+    report = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert report.count("not known: no item has two labels to compare") == 2
 
 
 def test_agreement_and_accuracy_are_told(annotrace, crowd):
@@ -127,7 +174,7 @@ def test_confidence_in_truth_csv_is_that_of_the_run_and_of_the_report(annotrace,
     run = at.load(crowd / "run")
     np.testing.assert_allclose(truth["confidence"], run.confidence_, atol=1e-5)
     np.testing.assert_allclose(truth["confidence"], result_of(run).confidence, atol=1e-5)
-    assert truth["confidence"].mean() < run.posterior_.max(axis=1).mean()
+    assert truth["confidence"].mean() < run._believed().max(axis=1).mean()
 
 
 def test_numbers_have_six_digits(annotrace, crowd):

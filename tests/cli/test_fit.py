@@ -42,6 +42,15 @@ def test_accuracy_is_told_beside_majority_vote(trained):
     assert ["hen", "30", "1.000", "1.000"] in rows
 
 
+def test_what_was_learned_from_is_no_score(annotrace, crowd):
+    said = annotrace(*QUICK, "--learn-truth", "--out", "run").stdout
+    assert "truth 'gold' (learned from, and no score)" in said
+    assert "No score: all items of known truth were learned from." in said
+    assert "Against the truth" not in said
+    report = (crowd / "run" / "report.html").read_text(encoding="utf-8")
+    assert "of known truth" not in report
+
+
 def test_quiet_says_nothing(annotrace, crowd):
     result = annotrace(*QUICK, "--out", "run", "--quiet")
     assert (result.exit_code, result.output) == (0, "")

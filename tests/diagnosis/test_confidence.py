@@ -1,15 +1,22 @@
 import numpy as np
 import pytest
 
+from annotrace.aggregation import make
 from annotrace.diagnosis.confidence import (
     DEPENDENCE,
     SHARED,
+    SMOOTHING,
+    bounded,
     calibrated_confidence,
     class_behind,
+    counted_matrices,
+    counted_posterior,
+    half_right,
     mistakes_alike,
     tempered,
 )
 from annotrace.labels import LabelTable
+from annotrace.simulate import hammer_spammers, simulate_labels
 
 
 def test_what_looks_like_a_class_is_by_bayes_another_where_all_confuse_them():
@@ -58,3 +65,54 @@ def test_a_crowd_that_confuses_classes_is_never_sure():
     confusion = np.repeat(np.array([[[0.6, 0.4], [0.4, 0.6]]]), 2, axis=0)
     found = calibrated_confidence(table, posterior, confusion)
     np.testing.assert_allclose(found, 1 - SHARED * 0.4)
+
+
+def test_where_nothing_is_known_a_label_is_right_half_the_time():
+    np.testing.assert_allclose(half_right(np.eye(3)[[1]]), [[0.25, 0.5, 0.25]])
+    np.testing.assert_allclose(half_right(np.array([[0.9, 0.1]])), [[0.5, 0.5]])
+
+
+def test_what_votes_say_is_bayes_rule_by_counted_matrices():
+    labels = {(0, 0): 0, (0, 1): 0, (0, 2): 1, (1, 0): 1, (1, 1): 1, (2, 0): 0, (2, 2): 0}
+    item, annotator = np.array(list(labels)).T
+    table = LabelTable.from_codes(item, annotator, list(labels.values()))
+    estimate = np.array([0, 1, 0])
+    counts = np.full((3, 2, 2), SMOOTHING)
+    for (i, r), said in labels.items():
+        counts[r, estimate[i], said] += 1
+    matrices = counts / counts.sum(axis=2, keepdims=True)
+    joint = np.tile([2 / 3, 1 / 3], (3, 1))
+    for (i, r), said in labels.items():
+        joint[i] *= matrices[r, :, said]
+    expected = joint / joint.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(counted_matrices(table, estimate), matrices)
+    np.testing.assert_allclose(counted_posterior(table, estimate), expected)
+
+
+@pytest.mark.parametrize("method", ["majority", "wawa", "weighted-vote"])
+def test_votes_are_as_sure_as_they_are_right(method):
+    truth = np.random.default_rng(0).integers(0, 2, 600)
+    crowd = hammer_spammers(12, 2, 0.73, 0)
+    table = simulate_labels(truth, crowd, labels_per_item=10, random_state=0)
+    fitted = make(method).fit(table)
+    right = np.mean(fitted.predict() == truth)
+    assert fitted.confidence_.mean() == pytest.approx(right, abs=0.07)
+
+
+def test_confidence_is_between_a_guess_and_the_posterior():
+    true = np.array([[0.7, 0.3, 0.0], [0.3, 0.5, 0.2], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]])
+    posterior = np.array([[0.6, 0.3, 0.1], [0.8, 0.1, 0.1], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]])
+    found = bounded(true, posterior, np.zeros(4, int))
+    # Surer than the posterior; outdone, and levelled; levelled as far as the posterior allows.
+    level = 0.5 / (0.7 + 0.5)
+    expected = [[0.6, 0.3, 0.1], [level, level, 1 - 2 * level], [0.4, 0.6, 0.0], [1, 0, 0]]
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_class_given_stays_the_likeliest_of_two():
+    posterior = np.random.default_rng(0).dirichlet([1, 1], 500)
+    table = LabelTable.from_codes(np.arange(1000) // 2, np.tile([0, 1], 500), np.tile([0, 1], 500))
+    confusion = np.repeat(np.array([[[0.95, 0.05], [0.6, 0.4]]]), 2, axis=0)
+    found = calibrated_confidence(table, posterior, confusion)
+    assert np.all(found <= posterior.max(axis=1) + 1e-12)
+    assert found.min() == pytest.approx(0.5)

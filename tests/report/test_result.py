@@ -4,6 +4,7 @@ import pytest
 import annotrace as at
 from annotrace.aggregation.runs import AggregatedRun
 from annotrace.errors import InputError
+from annotrace.report.overview import overview_of
 from annotrace.report.page import render
 from annotrace.report.result import result_of
 
@@ -93,3 +94,20 @@ def test_an_aggregated_run_knows_what_the_aggregation_knew(tmp_path, aggregated)
         versions_=result_of(aggregated).versions,
     )
     assert render(result_of(run)) == render(result_of(aggregated))
+
+
+def test_what_was_learned_from_is_not_scored_by(small, features):
+    truth = np.array([int(name.split("-")[1]) % 3 for name in small.items.tolist()])
+    table = small._replace(truth=truth.astype(np.int32))
+    names = small.classes[truth]
+    model = at.Vanilla(epochs=1, random_state=0)
+    given = dict(zip(small.items[:60].tolist(), names[:60].tolist(), strict=True))
+    model.fit(features, table, items=table.items, gold=given)
+    found = overview_of(result_of(model))
+    assert found.truth.measured == 30
+    assert found.truth.value == np.mean(model._estimate()[60:] == truth[60:])
+    assert found.labels.measured == np.sum(table.item >= 60)
+    assert "30 items of known truth that were not learned from" in render(result_of(model))
+    everything = dict(zip(small.items.tolist(), names.tolist(), strict=True))
+    model.fit(features, table, items=table.items, gold=everything)
+    assert overview_of(result_of(model)).truth is None

@@ -44,7 +44,7 @@ class Aggregation(Diagnosed, ABC):
     a class and something more: state s stands for class ``s % n_classes``.
 
     Where no item has two labels, and neither gold nor a past is given, there is nothing to compare
-    annotators by, and the labels are given back as they are.
+    annotators by, and the labels are given back as they are; `confidence_` is then 0.5.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Aggregation(Diagnosed, ABC):
     posterior_ : ndarray of shape (n_items, n_classes)
         Probability of each class; items without labels have the prior.
     confidence_ : ndarray of shape (n_items,)
-        How sure to be of the predicted class: less than `posterior_` is, as people err together.
+        How sure to be of the predicted class: never above `posterior_`, as people err alike.
     ties_ : ndarray of shape (n_items,), bool
         Items of which several classes share the highest probability.
     confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
@@ -266,6 +266,9 @@ class Aggregation(Diagnosed, ABC):
 
     def _without_labels(self) -> NDArray[Any]:
         return self.prior_
+
+    def _compares(self) -> bool:
+        return self._evidence.compares
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "table_"):

@@ -55,5 +55,8 @@ class MajorityVote(Aggregation):
     def _has_settled(self, objective: list[float], n_labels: int) -> bool:
         return True
 
+    def _by_vote(self) -> bool:
+        return True
+
     def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
         return self._matrices, self._prior

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.aggregation.base import Aggregation
-from annotrace.aggregation.registry import name_of
+from annotrace.aggregation.registry import list_aggregations, name_of
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
@@ -49,6 +49,8 @@ class AggregatedRun(Diagnosed):
     chosen_ : ndarray of int, shape (n_items,), or None
         The class that each item was given, ties broken; the likeliest unless given.
     settings, versions_ : dict
+    compares : bool
+        Whether anything compared annotators.
     gold_ : ndarray of int, shape (n_items,)
         Classes that were known for certain, -1 elsewhere.
     """
@@ -62,12 +64,20 @@ class AggregatedRun(Diagnosed):
     chosen_: NDArray[np.integer[Any]] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     versions_: dict[str, str] = field(default_factory=dict)
+    compares: bool = True
 
     def _estimate(self) -> NDArray[np.integer[Any]]:
         return super()._estimate() if self.chosen_ is None else self.chosen_
 
     def _without_labels(self) -> NDArray[Any]:
         return self.prior_
+
+    def _compares(self) -> bool:
+        return self.compares
+
+    def _by_vote(self) -> bool:
+        makers = {entry.name: entry.maker for entry in list_aggregations()}
+        return self.method in makers and makers[self.method]()._by_vote()
 
 
 def save_aggregation(aggregation: Aggregation, folder: Path) -> None:
@@ -118,6 +128,7 @@ def _describe(aggregation: Aggregation) -> dict[str, Any]:
         "converged": aggregation.converged_,
         "ties": int(aggregation.ties_.sum()),
         "params": aggregation.settings,
+        "compares": aggregation._compares(),
         "gold": {str(item): str(name) for item, name in known.items()},
         "prior": aggregation.prior_.tolist(),
         "objective": aggregation.objective_.tolist(),
@@ -155,6 +166,7 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
             chosen_=chosen,
             settings=said["params"],
             versions_=said["versions"],
+            compares=said["compares"],
         )
         run.gold_ = known_classes(table, said.get("gold"))
     except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:

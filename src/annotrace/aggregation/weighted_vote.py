@@ -95,5 +95,8 @@ class IterativeWeightedVote(Aggregation):
         log_prior = self._prior.clamp(min=RARE).log()
         return evidence.infer(matrices.log_(), log_prior)[1]
 
+    def _by_vote(self) -> bool:
+        return True
+
     def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
         return one_coin_matrices(self._skill, evidence.shape[1]), self._prior

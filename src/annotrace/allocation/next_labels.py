@@ -12,6 +12,7 @@ from annotrace.allocation.gain import Array
 from annotrace.allocation.people import Available, Cost, People
 from annotrace.allocation.plan import Plan
 from annotrace.allocation.reasons import explain
+from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 
@@ -88,7 +89,7 @@ def allocate(
     plan = Plan(table, posterior, matrices, people.cost, per_item)
     n_labels = np.pad(table.labels_per_annotator(), (0, n_new))
     n_introductions = _plan_labels(plan, people, n_labels, budget, at_least)
-    return _as_frame(plan, people, n_labels, model.posterior_, n_introductions)
+    return _as_frame(plan, people, n_labels, _told(model), n_introductions)
 
 
 def _check(budget: float, per_item: int) -> None:
@@ -104,6 +105,12 @@ def _cautious(model: Fitted) -> Array:
     held_back = CAUTION / (1 + model.table_.labels_per_item())[:, None]
     mixed: Array = (1 - held_back) * posterior + held_back * posterior.mean(axis=0)
     return mixed
+
+
+def _told(model: Fitted) -> NDArray[Any] | None:
+    """Give the posterior that reasons are told by; None where nothing compares annotators."""
+    compared = model._compares() if isinstance(model, Diagnosed) else True
+    return model.posterior_ if compared else None
 
 
 def _plan_labels(
@@ -135,7 +142,7 @@ def _as_frame(
     plan: Plan,
     people: People,
     n_labels: NDArray[np.int64],
-    posterior: NDArray[Any],
+    posterior: NDArray[Any] | None,
     n_introductions: int,
 ) -> Any:
     import polars as pl
@@ -146,7 +153,7 @@ def _as_frame(
         explain(
             plan.table,
             label.item,
-            posterior[label.item],
+            None if posterior is None else posterior[label.item],
             plan.matrices[label.annotator],
             str(names[label.annotator]),
             int(n_labels[label.annotator]) if place < n_introductions else None,

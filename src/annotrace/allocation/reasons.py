@@ -16,7 +16,7 @@ WELL, FAIRLY_WELL = 0.85, 0.7
 def explain(
     table: LabelTable,
     item: int,
-    posterior: NDArray[Any],
+    posterior: NDArray[Any] | None,
     matrix: NDArray[Any],
     annotator: str,
     n_labels: int | None,
@@ -27,14 +27,17 @@ def explain(
     ----------
     table : LabelTable
     item : int
-    posterior : ndarray of shape (n_classes,)
-        Of the item.
+    posterior : ndarray of shape (n_classes,) or None
+        Of the item; None where nothing compares annotators, and nobody knows how well they label.
     matrix : ndarray of shape (n_classes, n_classes)
         Of the annotator, [true, reported].
     annotator : str
     n_labels : int or None
         The labels of an annotator who is asked in order to be known; None of any other.
     """
+    if posterior is None:
+        newcomer = "" if n_labels is None else f", and {annotator} {_newcomer(n_labels)}"
+        return f"{_votes(table, item)}; nothing compares annotators yet{newcomer}"
     first, second = np.argsort(-posterior, kind="stable")[:2]
     names = [str(name) for name in table.classes[[first, second]].tolist()]
     chances = [f"{100 * posterior[code]:.0f} %" for code in (first, second)]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.label_options import (
+    LabelFile,
+    describe_labels,
+    known_truth,
+    label_options,
+    learn_truth_option,
+)
 from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.seeds import seed_option
 from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     help="hierarchical (the default), majority, dawid-skene, one-coin, pooled, glad, mace, wawa "
     "or weighted-vote.",
 )
+@learn_truth_option
 @click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
 @seed_option("Breaks ties.")
 @report_options
@@ -38,6 +45,7 @@ def aggregate(
     out: Path,
     overwrite: bool,
     method: str | None,
+    learn_truth: bool,
     max_iter: int | None,
     seed: int,
     report: bool,
@@ -69,23 +77,23 @@ def aggregate(
         aggregation.max_iter = max_iter
     table, layout = labels.read()
     if not quiet:
-        click.echo(describe_labels(table, layout))
-    _fit(aggregation, table)
+        click.echo(describe_labels(table, layout, learn_truth))
+    _fit(aggregation, table, known_truth(table) if learn_truth else None)
     aggregation.save(out)
     where = write_run_report(aggregation, out, report, anonymous=anonymous)
     if not quiet:
         _tell(aggregation, name, out, where)
 
 
-def _fit(aggregation: Aggregation, table: LabelTable) -> None:
-    if table.labels_per_item().max(initial=0) < 2:
+def _fit(aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | None) -> None:
+    if table.labels_per_item().max(initial=0) < 2 and gold is None:
         click.echo(
             "Warning: no item has two labels, so labels alone cannot tell who is right, and are "
             "given back as they are. With features, `annotrace fit` can.",
             err=True,
         )
     with telling_warnings("max_iter"):
-        aggregation.fit(table)
+        aggregation.fit(table, gold=gold)
 
 
 def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
@@ -95,7 +103,7 @@ def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
     table = aggregation.table_
     print_annotators(aggregation.annotators_)
     chosen = {name: look_up(aggregation.predict(), table.classes)}
-    print_accuracy(table, chosen, seed_of(aggregation.random_state))
+    print_accuracy(aggregation, chosen, seed_of(aggregation.random_state))
     print_diagnosis(aggregation)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
     if ties := int(aggregation.ties_.sum()):

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.label_options import (
+    LabelFile,
+    describe_labels,
+    known_truth,
+    label_options,
+    learn_truth_option,
+)
 from annotrace.cli.report import report_options, write_run_report
 from annotrace.cli.seeds import seed_option
 from annotrace.cli.source_options import read_source, source_options
@@ -45,11 +51,7 @@ LARGEST_IMAGE = 2048
     metavar="FILE",
     help="For --method oracle: the true matrices, as the confusion.npz of `annotrace simulate`.",
 )
-@click.option(
-    "--learn-truth",
-    is_flag=True,
-    help="Learn from the classes in --truth too: they are then known for certain.",
-)
+@learn_truth_option
 @click.option(
     "--keep-unlabelled",
     is_flag=True,
@@ -134,9 +136,11 @@ def fit(
     if method == "oracle":
         model.set_params(confusion=_true_matrices(confusion, table))
     if not quiet:
-        click.echo(describe_labels(table, layout))
+        click.echo(describe_labels(table, layout, learn_truth))
     try:
-        stages = model._fit_in_stages(source, table, gold=_known(table) if learn_truth else None)
+        stages = model._fit_in_stages(
+            source, table, gold=known_truth(table) if learn_truth else None
+        )
         model.save(out)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_go_on(ctx, checkpoint)) from None
@@ -170,16 +174,6 @@ def _check_confusion(confusion: Path | None, method: str) -> None:
         raise InputError(
             f"--confusion is for --method oracle; leave it out, for {method} learns the matrices."
         )
-
-
-def _known(table: LabelTable) -> dict[Any, Any]:
-    """Give the true class of each item where the table has it."""
-    from annotrace.errors import InputError
-    from annotrace.labels.gold import by_name
-
-    if table.truth is None:
-        raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
-    return by_name(table, table.truth)
 
 
 def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource, LabelTable]:
@@ -234,7 +228,7 @@ def _tell(model: CrowdEstimator, out: Path, given: str, where: str) -> None:
 
     print_annotators(model.annotators_)
     chosen = {model.method: model.posterior_.argmax(axis=1)}
-    print_accuracy(model.table_, chosen, seed_of(model.random_state))
+    print_accuracy(model, chosen, seed_of(model.random_state))
     print_diagnosis(model)
     click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}")
     click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")

@@ -141,8 +141,27 @@ def label_options(command: Command) -> Command:
     return gathered
 
 
-def describe_labels(table: LabelTable, used: Layout | Imported | None) -> str:
-    """Tell how much was read, and from which columns or answers."""
+learn_truth_option = click.option(
+    "--learn-truth",
+    is_flag=True,
+    help="Learn from the classes in --truth too: they are then known for certain.",
+)
+
+
+def known_truth(table: LabelTable) -> dict[Any, Any]:
+    """Give the classes of items that --learn-truth is to learn from, by name."""
+    from annotrace.errors import InputError
+    from annotrace.labels.gold import by_name
+
+    if table.truth is None:
+        raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
+    return by_name(table, table.truth)
+
+
+def describe_labels(
+    table: LabelTable, used: Layout | Imported | None, learn_truth: bool = False
+) -> str:
+    """Tell how much was read, from which columns or answers, and what the truth is for."""
     from annotrace.errors import first_few
 
     counts = ", ".join(
@@ -155,7 +174,7 @@ def describe_labels(table: LabelTable, used: Layout | Imported | None) -> str:
         )
     )
     counts += f" ({first_few(table.classes, 10)})"
-    return "\n".join([counts, *_describe_source(used), *_describe_oddities(table)])
+    return "\n".join([counts, *_describe_source(used, learn_truth), *_describe_oddities(table)])
 
 
 def _describe_oddities(table: LabelTable) -> list[str]:
@@ -202,19 +221,19 @@ def _n_pairs(table: LabelTable) -> int:
     return len(np.unique(pairs))
 
 
-def _describe_source(used: Layout | Imported | None) -> list[str]:
+def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[str]:
     from annotrace.labels.importing import Imported, tell_skipped
 
     if used is None:
         return []
     if not isinstance(used, Imported):
-        return [f"Columns: {_describe_columns(used)}"]
+        return [f"Columns: {_describe_columns(used, learn_truth)}"]
     question = "" if used.question is None else f", question {used.question!r}"
     told = [f"Format: {used.title}{question}"]
     return [*told, tell_skipped(used.skipped)] if used.skipped else told
 
 
-def _describe_columns(layout: Layout) -> str:
+def _describe_columns(layout: Layout, learn_truth: bool) -> str:
     from annotrace.errors import first_few
 
     roles = {"item": layout.item, "annotator": layout.annotator, "label": layout.label}
@@ -222,5 +241,6 @@ def _describe_columns(layout: Layout) -> str:
     if layout.wide:
         used.append(f"{len(layout.answers):,} columns of answers ({first_few(layout.answers, 10)})")
     if layout.truth is not None:
-        used.append(f"truth {layout.truth!r} (for the score only)")
+        use = "learned from, and no score" if learn_truth else "for the score only"
+        used.append(f"truth {layout.truth!r} ({use})")
     return ", ".join(used)

@@ -47,15 +47,24 @@ def print_annotators(frame: Any) -> None:
     print_table(headers, rows, title)
 
 
-def print_accuracy(table: LabelTable, chosen: dict[str, Any], seed: int) -> None:
-    """Print how often some classes (codes of each item, by name) and majority vote are right."""
+def print_accuracy(fitted: Diagnosed, chosen: dict[str, Any], seed: int) -> None:
+    """Print how often some classes (codes of each item, by name) and majority vote are right.
+
+    Items whose class was learned from are left out.
+    """
+    import click
+
     from annotrace.aggregation import MajorityVote
     from annotrace.diagnosis import balanced_accuracy
     from annotrace.labels.vocabulary import look_up
 
+    table = fitted._scored()
     if table.truth is None:
         return
     known = table.truth >= 0
+    if not known.any():
+        click.echo("\nNo score: all items of known truth were learned from.")
+        return
     vote = MajorityVote(random_state=seed).fit(table).predict()
     chosen = {**chosen, "majority vote": look_up(vote, table.classes)}
     rows = [
@@ -66,8 +75,14 @@ def print_accuracy(table: LabelTable, chosen: dict[str, Any], seed: int) -> None
         )
         for name, codes in chosen.items()
     ]
-    print_table(["", "right", "balanced"], rows, f"Against the truth of {known.sum():,} items")
+    print_table(["", "right", "balanced"], rows, _against(fitted, int(known.sum())))
     _print_classes(table, next(iter(chosen.values())))
+
+
+def _against(fitted: Diagnosed, n_items: int) -> str:
+    n_learned = int(fitted._learned().sum())
+    left_out = f" (not the {n_learned:,} that were learned from)" if n_learned else ""
+    return f"Against the truth of {n_items:,} items{left_out}"
 
 
 def _print_classes(table: LabelTable, chosen: Any) -> None:

@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.counting import drawn_counts, label_scores, normalised, report_matrix
 from annotrace.labels.table import LabelTable
 
 DEPENDENCE = 0.2
 SHARED = 0.3
+# Added to every count of a report, as `annotrace.aggregation.DawidSkene` does.
+SMOOTHING = 0.01
 
 
 def calibrated_confidence(
@@ -43,23 +46,118 @@ def calibrated_confidence(
     -------
     ndarray of shape (n_items,)
     """
-    true = calibrated_probabilities(table, posterior, confusion)
-    likeliest: NDArray[np.float64] = true[np.arange(len(true)), posterior.argmax(axis=1)]
+    estimate = posterior.argmax(axis=1)
+    true = calibrated_probabilities(table, posterior, confusion, estimate)
+    likeliest: NDArray[np.float64] = true[np.arange(len(true)), estimate]
     return likeliest
 
 
 def calibrated_probabilities(
-    table: LabelTable, posterior: NDArray[Any], confusion: NDArray[Any]
+    table: LabelTable,
+    posterior: NDArray[Any],
+    confusion: NDArray[Any],
+    estimate: NDArray[np.integer[Any]],
 ) -> NDArray[np.float64]:
     """Give the probability of every class, shape (n_items, n_classes); as `calibrated_confidence`.
 
-    The likeliest class may be another than that of the posterior.
+    Parameters
+    ----------
+    table, posterior, confusion
+        As in `calibrated_confidence`.
+    estimate : ndarray of int, shape (n_items,)
+        The class given to each item.
     """
     n_labels = table.labels_per_item()[:, None]
     apparent = tempered(posterior, 1 / (1 + DEPENDENCE * n_labels))
     alike = mistakes_alike(confusion, table.labels_per_annotator())
-    true: NDArray[np.float64] = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
-    return true
+    true = apparent @ class_behind(SHARED * alike, posterior.mean(axis=0)).T
+    return bounded(true, posterior, estimate)
+
+
+def bounded(
+    true: NDArray[Any], posterior: NDArray[Any], estimate: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Keep the class given no surer than the posterior has it, and no less likely than a guess.
+
+    Where another class would be likelier than the one given, both are level, as far as that is no
+    more than the posterior has.
+
+    Parameters
+    ----------
+    true, posterior : ndarray of shape (n_items, n_classes)
+    estimate : ndarray of int, shape (n_items,)
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+    """
+    rows = np.arange(len(true))
+    most = posterior[rows, estimate]
+    kept = np.where((true[rows, estimate] > most)[:, None], posterior, true)
+    given = kept[rows, estimate]
+    kept[rows, estimate] = 0
+    others, second = kept.sum(axis=1), kept.max(axis=1)
+    level = second / np.maximum(others + second, 1e-300)
+    sure = np.maximum(given, np.minimum(level, np.maximum(most, 1 / true.shape[1])))
+    kept *= ((1 - sure) / np.maximum(others, 1e-300))[:, None]
+    kept[rows, estimate] = sure
+    return kept
+
+
+def counted_matrices(table: LabelTable, estimate: NDArray[Any]) -> NDArray[np.float64]:
+    """Count how annotators answer where each class is given; rows sum to one.
+
+    Parameters
+    ----------
+    table : LabelTable
+    estimate : ndarray of int, shape (n_items,)
+        The class given to each item.
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_classes, n_classes)
+    """
+    counts = drawn_counts(table, estimate) + SMOOTHING
+    matrices: NDArray[np.float64] = counts / counts.sum(axis=2, keepdims=True)
+    return matrices
+
+
+def counted_posterior(table: LabelTable, estimate: NDArray[Any]) -> NDArray[np.float64]:
+    """Give the probability of every class where an item has but the share of its votes.
+
+    A step of Dawid and Skene's: matrices and class shares counted from the classes given, then
+    Bayes' rule. The share of votes is none: of ten people who are right seven times in ten, seven
+    who agree are right with .97, not .7.
+
+    Parameters
+    ----------
+    table : LabelTable
+    estimate : ndarray of int, shape (n_items,)
+
+    Returns
+    -------
+    ndarray of shape (n_items, n_classes)
+    """
+    labelled = table.labels_per_item() > 0
+    common = np.bincount(estimate[labelled], minlength=table.n_classes) / labelled.sum()
+    scores = label_scores(report_matrix(table), counted_matrices(table, estimate))
+    return normalised(np.log(np.maximum(common, 1e-9)) + scores)
+
+
+def half_right(posterior: NDArray[Any]) -> NDArray[np.float64]:
+    """Give probabilities (n_items, n_classes) where nothing tells how often labels are right.
+
+    A skill of which nothing is known is anything from 0 to 1, half in the mean, and mistakes may be
+    any other class.
+
+    Parameters
+    ----------
+    posterior : ndarray of shape (n_items, n_classes)
+        The labels as they are.
+    """
+    likely = posterior.astype(np.float64)
+    halves: NDArray[np.float64] = (likely + (1 - likely) / (likely.shape[1] - 1)) / 2
+    return halves
 
 
 def settled(probabilities: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:

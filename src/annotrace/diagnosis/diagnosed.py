@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.confidence import calibrated_probabilities, settled
+from annotrace.diagnosis.confidence import (
+    calibrated_probabilities,
+    counted_matrices,
+    counted_posterior,
+    half_right,
+    settled,
+)
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.labels.table import LabelTable
@@ -43,25 +49,59 @@ class Diagnosed:
         """
         return None
 
+    def _compares(self) -> bool:
+        """Tell whether anything compares annotators; if not, any label may be wrong."""
+        return True
+
+    def _by_vote(self) -> bool:
+        """Tell whether `posterior_` is shares of votes, which are no probabilities."""
+        return False
+
     def _estimate(self) -> NDArray[np.integer[Any]]:
         """Give the code of the class that each item is given, shape (n_items,)."""
         likeliest: NDArray[np.int64] = self.posterior_.argmax(axis=1)
         return likeliest
 
+    def _scored(self) -> LabelTable:
+        """Give the table without the truth that was learned from: it would score itself."""
+        table = self.table_
+        if table.truth is None:
+            return table
+        return table._replace(truth=np.where(self._learned(), np.int32(-1), table.truth))
+
+    def _learned(self) -> NDArray[np.bool_]:
+        """Tell of which items the class was given to learn from, shape (n_items,)."""
+        given: NDArray[np.bool_] = getattr(self, "gold_", np.full(self.table_.n_items, -1)) >= 0
+        return given
+
     def _chances(self) -> NDArray[Any]:
         """Give `posterior_` made less sure, as people err together; certain where it is known."""
         self._check_fitted()
-        chances = self.posterior_.astype(np.float64)
-        if self._models_annotators():
-            chances = calibrated_probabilities(self.table_, self.posterior_, self.confusion_)
+        chances = self._believed()
+        if self._models_annotators() and self._compares():
+            matrices, estimate = self.confusion_, self._estimate()
+            if self._by_vote():
+                matrices = counted_matrices(self.table_, estimate)
+            chances = calibrated_probabilities(self.table_, chances, matrices, estimate)
         return settled(chances, self.gold_) if hasattr(self, "gold_") else chances
+
+    def _believed(self) -> NDArray[np.float64]:
+        """Give the probability of every class if people err independently, as `posterior_`."""
+        if self._models_annotators() and not self._compares():
+            return half_right(self.posterior_)
+        if self._models_annotators() and self._by_vote():
+            return counted_posterior(self.table_, self._estimate())
+        return self.posterior_.astype(np.float64)
 
     @property
     def confidence_(self) -> NDArray[Any]:
         """How sure to be of the class given to each item, shape (n_items,).
 
-        Lower than `posterior_` has it, which takes mistakes for independent; see
-        `annotrace.diagnosis.confidence`. Methods that do not model annotators give their own word.
+        Never above what `posterior_` has, which takes mistakes for independent, nor below a guess,
+        1 / n_classes: see `annotrace.diagnosis.confidence`. Methods that do not model annotators
+        give their own word.
+        Where nothing compares annotators, a label is as likely right as wrong: 0.5.
+        Votes are weighed by how often each annotator goes with the class given.
         """
         chances = self._chances()
         sure: NDArray[Any] = chances[np.arange(len(chances)), self._estimate()]

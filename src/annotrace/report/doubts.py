@@ -104,7 +104,7 @@ def _doubtful(result: Result, item: int, pictures: Pictures) -> DoubtfulItem:
         name=str(table.items[item]),
         picture=pictures(item),
         choices=[Choice(str(table.classes[k]), float(result.chances[item, k])) for k in classes],
-        outdone=bool(likeliest[0] != estimate),
+        outdone=bool(result.chances[item].max() > result.chances[item, estimate] + 1e-9),
         labels=[
             Given(
                 str(table.annotators[table.annotator[row]]),

@@ -121,7 +121,7 @@ def _labels_right(result: Result) -> Share | None:
     table = result.table
     if table.truth is not None and (known := table.truth[table.item] >= 0).any():
         return _measured((table.truth[table.item] == table.label)[known])
-    if result.crowd is None or table.n_labels == 0:
+    if result.crowd is None or not result.compared or table.n_labels == 0:
         return None
     independent = float(result.posterior[table.item, table.label].mean())
     return _share(float(label_chances(result).mean()), independent, table.n_labels)
@@ -131,7 +131,7 @@ def _truth_right(result: Result) -> Share | None:
     table = result.table
     if table.truth is not None and (known := table.truth >= 0).any():
         return _measured((table.truth == result.estimate)[known])
-    if result.crowd is None:
+    if result.crowd is None or not result.compared:
         return None
     independent = float(result.posterior.max(axis=1).mean())
     return _share(float(result.confidence.mean()), independent, table.n_items)

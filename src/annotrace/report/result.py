@@ -81,7 +81,7 @@ class Result:
     ----------
     table : LabelTable
     posterior : ndarray of shape (n_items, n_classes)
-        As the method has it.
+        As the method has it: people's mistakes are taken for independent.
     chances : ndarray of shape (n_items, n_classes)
         The posterior made less sure, as people err together; certain where the class is known.
     crowd, judgement : Crowd and Judgement, or None
@@ -95,6 +95,10 @@ class Result:
         The class given to each item, where ties were broken; the likeliest unless given.
     anonymous : bool
         Whether annotators go by numbers.
+    n_learned : int
+        Items whose class was given to learn from; their truth is not in `table`.
+    compared : bool
+        Whether anything compares annotators; if not, nobody knows which labels are right.
     """
 
     table: LabelTable
@@ -109,6 +113,8 @@ class Result:
     objective: Sequence[float] = ()
     chosen: NDArray[np.integer[Any]] | None = None
     anonymous: bool = False
+    n_learned: int = 0
+    compared: bool = True
 
     @cached_property
     def estimate(self) -> NDArray[np.integer[Any]]:
@@ -139,7 +145,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     """
     if not hasattr(model, "posterior_"):
         raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
-    table, posterior = model.table_, model.posterior_
+    table = model._scored()
     diagnosis, crowd = _diagnosis(model), None
     if diagnosis is not None:
         crowd = _crowd(diagnosis)
@@ -147,7 +153,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         table = table._replace(annotators=_numbered(table, crowd))
     return Result(
         table=table,
-        posterior=posterior,
+        posterior=model._believed(),
         chances=model._chances(),
         crowd=crowd,
         judgement=None if diagnosis is None else _judgement(diagnosis, table),
@@ -158,6 +164,8 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         objective=list(getattr(model, "objective_", ())),
         chosen=model._estimate(),
         anonymous=anonymous,
+        n_learned=int(model._learned().sum()),
+        compared=model._compares(),
     )
 
 

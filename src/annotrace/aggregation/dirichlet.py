@@ -15,6 +15,8 @@ Everywhere counts are laid out [annotator, reported, true], so that dimension 1 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -26,6 +28,27 @@ SMALLEST, LARGEST = 1e-6, 1e6
 def expected_log(parameters: Tensor) -> Tensor:
     """Give E[log pi] under Dirichlet distributions along dimension 1."""
     return torch.digamma(parameters) - torch.digamma(parameters.sum(1, keepdim=True))
+
+
+def rise(function: Callable[[Tensor], Tensor], raised: Tensor, alpha: Tensor) -> Tensor:
+    """Give f(raised) - f(alpha), without working it out where nothing was counted: it is 0 there.
+
+    Of 100 classes and 20 annotators with 300 labels each, that is six cells in seven.
+
+    Parameters
+    ----------
+    function : callable
+        Of every element: `torch.digamma` or `torch.lgamma`.
+    raised, alpha : Tensor of shape (n_annotators, n_classes, n_states)
+        `alpha` may have one annotator, for all.
+    """
+    counted = (raised != alpha).flatten().nonzero().squeeze(1)
+    if len(alpha) < len(raised):
+        before = function(alpha).expand_as(raised).take(counted)
+    else:
+        before = function(alpha.take(counted))
+    gained = function(raised.take(counted)) - before
+    return torch.zeros_like(raised).put_(counted, gained)
 
 
 def weighed_counts(counts: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
@@ -43,7 +66,7 @@ def weighed_counts(counts: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         What a unit of strength costs: strength = sum of `weighed` / sum of `rate`.
     """
     strength = alpha.sum(1)
-    weighed = alpha * (torch.digamma(counts + alpha) - torch.digamma(alpha))
+    weighed = alpha * rise(torch.digamma, counts + alpha, alpha)
     rate = torch.digamma(counts.sum(1) + strength) - torch.digamma(strength)
     return weighed, rate
 
@@ -82,9 +105,6 @@ def divergence(posterior: Tensor, prior: Tensor, logs: Tensor) -> Tensor:
     """
     scale = len(posterior) / len(prior)
     gained = ((posterior - prior) * logs).sum(dtype=torch.float64)
-    return gained - _log_norm(posterior) + scale * _log_norm(prior)
-
-
-def _log_norm(parameters: Tensor) -> Tensor:
-    parameters = parameters.double()
-    return torch.lgamma(parameters).sum() - torch.lgamma(parameters.sum(1)).sum()
+    posterior, prior = posterior.double(), prior.double()
+    totals = torch.lgamma(posterior.sum(1)).sum() - scale * torch.lgamma(prior.sum(1)).sum()
+    return gained - rise(torch.lgamma, posterior, prior).sum() + totals

@@ -42,13 +42,13 @@ def rise(function: Callable[[Tensor], Tensor], raised: Tensor, alpha: Tensor) ->
     raised, alpha : Tensor of shape (n_annotators, n_classes, n_states)
         `alpha` may have one annotator, for all.
     """
-    counted = raised != alpha
+    counted = (raised != alpha).flatten().nonzero().squeeze(1)
     if len(alpha) < len(raised):
-        before = function(alpha).expand_as(raised).masked_select(counted)
+        before = function(alpha).expand_as(raised).take(counted)
     else:
-        before = function(alpha.masked_select(counted))
-    gained = function(raised.masked_select(counted)) - before
-    return torch.zeros_like(raised).masked_scatter_(counted, gained)
+        before = function(alpha.take(counted))
+    gained = function(raised.take(counted)) - before
+    return torch.zeros_like(raised).put_(counted, gained)
 
 
 def weighed_counts(counts: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:

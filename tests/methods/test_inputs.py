@@ -127,3 +127,21 @@ def test_a_table_without_labels_is_refused():
     empty = at.LabelTable.from_codes([], [], [], n_items=50, n_annotators=2, n_classes=3)
     with pytest.raises(InputError, match="no labels"):
         fit(X, empty)
+
+
+@pytest.mark.parametrize("module", [pl, pd])
+def test_names_of_rows_are_no_feature_where_labels_go_by_position(module):
+    X, _, table, _ = blobs(n_items=30)
+    frame = module.DataFrame({"item": range(30), "a": X[:, 0], "b": X[:, 1]})
+    with pytest.raises(InputError, match="names its rows in the column 'item'"):
+        fit(frame, table)
+    assert fit(frame[["a", "b"]], table).n_features_in_ == 2
+
+
+def test_a_warm_start_on_columns_in_another_order_is_refused():
+    X, _, table, _ = blobs(n_items=30)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = at.Vanilla(epochs=1, random_state=0, warm_start=True).fit(frame, table)
+    with pytest.raises(InputError, match="Expected the features of the last fit, 'a', 'b', but"):
+        model.fit(frame[["b", "a"]], table)
+    model.fit(frame, table)

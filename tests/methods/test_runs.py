@@ -58,3 +58,10 @@ def test_classes_come_back_as_they_were(kind, tmp_path):
     loaded = at.load(tmp_path / "run")
     assert loaded.classes_.dtype == model.classes_.dtype
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_settings_that_are_numpys_are_kept(tmp_path):
+    X, _, table, _ = blobs(n_items=30)
+    at.Vanilla(epochs=np.int64(2), lr=np.float32(0.5), random_state=0).fit(X, table).save(tmp_path)
+    loaded = at.load(tmp_path)
+    assert (loaded.epochs, loaded.lr) == (2, 0.5)

@@ -23,7 +23,7 @@ from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import TEXT
-from annotrace.methods.continuing import Before, learned_before
+from annotrace.methods.continuing import Before, feature_names, learned_before
 from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
@@ -185,7 +185,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         """Learn from items and labels whose rows match; `before` is what to go on from."""
         _check_learnable(table)
         if before is not None:
-            before.check(table, self.input_shape_)
+            before.check(table, self.input_shape_, feature_names(self))
         self.table_, self.gold_, self._stages = table, gold, stages
         self._set_classes()
         device, self._seed = pick_device(self.device), stages.seed(self.random_state)

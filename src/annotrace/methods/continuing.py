@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from annotrace.diagnosis import pooled_confusion
-from annotrace.errors import InputError
+from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
 
@@ -31,6 +31,8 @@ class Before:
         The part that each item was held out with, where a method has such.
     parts : dict of nn.Module
         All that was learned, by name.
+    features : list of str or None
+        What the columns of X were called, if they were.
     """
 
     table: LabelTable
@@ -38,8 +40,11 @@ class Before:
     confusion: NDArray[Any] | None
     fold: NDArray[np.int64] | None
     parts: dict[str, nn.Module]
+    features: list[str] | None
 
-    def check(self, table: LabelTable, input_shape: tuple[int, ...]) -> None:
+    def check(
+        self, table: LabelTable, input_shape: tuple[int, ...], features: list[str] | None
+    ) -> None:
         """See that the network fits what is to be learned now."""
         if self.table.classes.tolist() != table.classes.tolist():
             raise InputError(
@@ -50,6 +55,11 @@ class Before:
             raise InputError(
                 f"Expected items of shape {self.input_shape}, as in the last fit, but got "
                 f"{input_shape}: fit with `warm_start=False`."
+            )
+        if self.features and features and self.features != features:
+            raise InputError(
+                f"Expected the features of the last fit, {first_few(self.features, 10)}, but got "
+                f"{first_few(features, 10)}: fit with `warm_start=False`."
             )
 
     def matrices(self, table: LabelTable) -> NDArray[Any] | None:
@@ -74,7 +84,14 @@ def learned_before(model: CrowdEstimator) -> Before | None:
         getattr(model, "confusion_", None),
         getattr(model, "fold_", None),
         model._parts(),
+        feature_names(model),
     )
+
+
+def feature_names(model: CrowdEstimator) -> list[str] | None:
+    """Give what the columns of X were called, if they were."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else list(names)
 
 
 def matrices_by_name(known: LabelTable, confusion: NDArray[Any], table: LabelTable) -> NDArray[Any]:

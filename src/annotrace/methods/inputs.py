@@ -15,6 +15,7 @@ from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.coding import encode_answers
+from annotrace.labels.columns import find_column
 from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names
 
@@ -45,6 +46,8 @@ def match(
     if isinstance(y, LabelTable):
         if isinstance(X, ImageFolder):
             X = X.matching(y.items)
+        elif y.positional and items is None and not isinstance(X, ItemSource):
+            _check_nameless(X)
         source = _source(estimator, X, items, named=not y.positional)
         return source, _by_name(source, y)
     if y is None:
@@ -88,6 +91,17 @@ def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
     estimator.n_features_in_ = int(np.prod(source.shape))
     estimator.input_shape_ = tuple(source.shape)
     return source
+
+
+def _check_nameless(X: Any) -> None:
+    """Refuse names of rows where labels go by position: they would be a feature like others."""
+    columns = [str(name) for name in getattr(X, "columns", getattr(X, "column_names", []))]
+    if (name := find_column(columns, "item", "the frame", None)) is not None:
+        raise InputError(
+            f"The frame names its rows in the column {name!r}, and the items of the labels have no "
+            "names, but go by position: drop the column, or make the table from names "
+            "(`LabelTable.from_long`)."
+        )
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:

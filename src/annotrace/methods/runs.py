@@ -119,7 +119,7 @@ def plain_settings(model: CrowdEstimator) -> dict[str, Any]:
         name: value
         for name, value in model.get_params(deep=False).items()
         if name not in ("callbacks", "checkpoint", "device")
-        and isinstance(value, str | int | float | None)
+        and isinstance(value, str | int | float | np.generic | None)
     }
 
 

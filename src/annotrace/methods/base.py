@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -24,7 +25,7 @@ from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, feature_names, learned_before
-from annotrace.methods.inputs import Items, match, rows_to_predict
+from annotrace.methods.inputs import Items, match, rows_to_predict, take_features
 from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
@@ -169,9 +170,16 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         """Do what `fit` does, and give the checkpoints, which are still there."""
         check_parameters(self)
         before = learned_before(self) if self.warm_start else None
-        source, table = match(self, X, y, items)
+        # Told of the features in place of this, so that a fit that is refused changes nothing.
+        seen = copy(self)
+        source, table = match(seen, X, y, items)
+        known = known_classes(table, gold)
+        _check_learnable(table)
+        if before is not None:
+            before.check(table, seen.input_shape_, feature_names(seen))
+        take_features(self, seen)
         stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))
-        self._fit_matched(source, table, known_classes(table, gold), stages, before)
+        self._fit_matched(source, table, known, stages, before)
         return stages
 
     def _fit_matched(
@@ -183,9 +191,6 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         before: Before | None = None,
     ) -> None:
         """Learn from items and labels whose rows match; `before` is what to go on from."""
-        _check_learnable(table)
-        if before is not None:
-            before.check(table, self.input_shape_, feature_names(self))
         self.table_, self.gold_, self._stages = table, gold, stages
         self._set_classes()
         device, self._seed = pick_device(self.device), stages.seed(self.random_state)

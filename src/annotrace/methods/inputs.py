@@ -21,6 +21,8 @@ from annotrace.labels.vocabulary import Names
 
 Items: TypeAlias = ArrayLike | Iterable[Any] | None
 
+_TOLD = ("n_features_in_", "feature_names_in_", "input_shape_", "named_rows_")
+
 
 def match(
     estimator: Any, X: Any, y: Any, items: Items, classes: Names | None = None
@@ -63,6 +65,13 @@ def match(
         table = _one_annotator(column_or_1d(y, warn=True), known=classes is not None)
     _check_length(source, table)
     return source, table
+
+
+def take_features(estimator: Any, seen: Any) -> None:
+    """Let an estimator know of features what another was told by `match`."""
+    for name in _TOLD:
+        vars(estimator).pop(name, None)
+    vars(estimator).update({name: vars(seen)[name] for name in _TOLD if name in vars(seen)})
 
 
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:

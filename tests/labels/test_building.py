@@ -33,6 +33,12 @@ def test_an_answer_to_skip_that_nobody_gave_is_told():
     assert "unsure" in table.classes.tolist()
 
 
+def test_no_answer_is_called_near_that_is_not():
+    rows = {"item": [1, 2], "annotator": [1, 1], "label": ["0", "9"]}
+    with pytest.warns(UserWarning, match=r"left out nothing for it\.$"):
+        LabelTable.from_long(rows, skip=["Unsure"])
+
+
 def test_empty_answers_can_be_skipped():
     table = LabelTable.from_long(LONG | {"label": ["x", "", None, "y"]}, skip=[""])
     assert table.labels_per_item().tolist() == [1, 0, 1]

@@ -48,11 +48,12 @@ def build_table(
     for role in ("item", "annotator", "label"):
         if role != "label" or "" not in choices.skip:
             _check_filled(columns, role)
+    given = columns
     if choices.skip:
-        _warn_of_absent(columns, choices.skip)
-        columns = _leave_out(columns, choices.skip)
+        columns = _leave_out(given, choices.skip)
     if len(columns.label.codes) == 0:
         raise InputError(f"{source} has no labels{' but those to skip' if choices.skip else ''}.")
+    _warn_of_absent(given, choices.skip)
     if choices.classes is None:
         _check_single(columns)
         _check_scores(columns)
@@ -97,12 +98,11 @@ def _warn_of_absent(columns: Columns, skip: Iterable[Any]) -> None:
     true = [] if columns.truth is None else as_text(columns.truth.names).tolist()
     folded = {name.casefold(): name for name in given}
     for name in sorted(set(as_text(as_names(skip)).tolist()).difference(given, true, [""])):
-        for nearest in get_close_matches(name.casefold(), folded, 1, cutoff=0):
-            warnings.warn(
-                f"No label is {name!r}, and `skip` left out nothing for it; the nearest is "
-                f"{folded[nearest]!r}.",
-                stacklevel=2,
-            )
+        alike = get_close_matches(name.casefold(), folded, 1)
+        nearest = f"; the nearest is {folded[alike[0]]!r}" if alike else ""
+        warnings.warn(
+            f"No label is {name!r}, and `skip` left out nothing for it{nearest}.", stacklevel=2
+        )
 
 
 def _leave_out(columns: Columns, skip: Iterable[Any]) -> Columns:

@@ -50,7 +50,10 @@ from annotrace.training import (
 )
 
 SPARSE_ABOVE = 50_000
-"""Weights from which stepping all matrices costs more than finding those of the batch."""
+"""Weights from which stepping all matrices costs more than finding those of the batch, one a label.
+
+Only where annotators outnumber the labels of a batch: few of many classes are stepped faster.
+"""
 
 
 AUTO_LAM = (0.01, 0.1)

@@ -26,6 +26,9 @@ def test_groups_are_numbered_by_their_labels():
     )
     # 0 and 1 share item 0; 3 and 4 share items 2 and 3, five labels; 2 and 5 have none.
     assert groups_of_annotators(table).tolist() == [1, 1, -1, 0, 0, -1]
+    # Whoever labelled items 1 and 4 is held against their known classes.
+    known = np.isin(np.arange(5), [1, 4])
+    assert groups_of_annotators(table, known).tolist() == [0, 0, -1, 0, 0, -1]
 
 
 def test_overlap_is_nothing_where_everybody_sees_all_and_one_where_the_crowd_is_split():

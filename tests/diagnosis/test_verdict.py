@@ -90,6 +90,33 @@ def test_labels_alone_need_items_in_common():
     assert found.advice[0].startswith("Give some items of ")
 
 
+def test_single_labels_are_held_against_known_classes():
+    rng = np.random.default_rng(0)
+    truth, confusion = rng.integers(0, 3, 1600), hammer_spammers(8, 3, 0.8, rng)
+    table = simulate_labels(truth, confusion, labels_per_item=1, random_state=rng)
+    learned = table, np.eye(3)[truth], confusion
+    alone = diagnose(*learned, prior=np.full(3, 1 / 3))
+    assert (alone.verdict, alone.n_compared) == ("not identified", 0)
+    assert "learn from some whose class is known" in alone.advice[0]
+    gold = np.where(np.arange(1600) < 400, truth, -1)
+    found = diagnose(*learned, prior=np.full(3, 1 / 3), gold=gold)
+    assert (found.verdict, found.n_compared, found.groups.max()) == ("identified", 400, 0)
+    low, high = found.crowd.skills()
+    skill = confusion.diagonal(axis1=1, axis2=2).mean(axis=1)
+    assert np.mean((low <= skill) & (skill <= high)) >= 0.75
+    assert np.all(found.crowd.counts.sum(axis=(0, 2)) == np.bincount(truth[:400]))
+
+
+def test_known_classes_overrule_a_classifier(learned):
+    confusion = hammer_spammers(6, 3, 0.8, 0)
+    table, posterior = learned(confusion)
+    gold = np.zeros(table.n_items, int)
+    found = diagnose(table, posterior, confusion, gold=gold)
+    assert found.labels_behind.tolist() == [table.n_labels, 0, 0]
+    with pytest.raises(InputError, match="one entry for each"):
+        diagnose(table, posterior, confusion, gold=gold[1:])
+
+
 def test_annotators_who_see_different_classes_are_not_compared():
     rng = np.random.default_rng(0)
     confusion = hammer_spammers(8, 4, 0.8, rng)

@@ -1,5 +1,6 @@
 """What is made of the labels once they are columns: classes, truth, skipped and repeated rows."""
 
+import polars as pl
 import pytest
 
 from annotrace.errors import InputError
@@ -37,6 +38,16 @@ def test_no_answer_is_called_near_that_is_not():
     rows = {"item": [1, 2], "annotator": [1, 1], "label": ["0", "9"]}
     with pytest.warns(UserWarning, match=r"left out nothing for it\.$"):
         LabelTable.from_long(rows, skip=["Unsure"])
+
+
+def test_the_number_minus_one_as_a_class_is_told():
+    rows = LONG | {"label": [0, -1, 1, 1]}
+    with pytest.warns(UserWarning, match="-1 is taken for a class; where it means"):
+        assert LabelTable.from_long(rows).classes.tolist() == [-1, 0, 1]
+    assert LabelTable.from_long(rows, skip=[-1]).n_labels == 3
+    assert LabelTable.from_long(rows, classes=[-1, 0, 1]).n_labels == 4
+    with pytest.warns(UserWarning, match="-1 is taken for a class"):
+        LabelTable.from_wide(pl.DataFrame({"item": ["x", "y"], "ann": [0, -1], "bob": [1, 0]}))
 
 
 def test_empty_answers_can_be_skipped():

@@ -76,9 +76,9 @@ class Evidence:
 
     @property
     def compares(self) -> bool:
-        """Whether anything can be said of annotators: two labels of an item, gold, or a past."""
-        several = bool(np.any(self.table.labels_per_item() > 1))
-        return several or self.past is not None or bool(np.any(self.gold >= 0))
+        """Whether anything compares annotators: two labels of an item, one of gold, or a past."""
+        needed = np.where(self.gold >= 0, 1, 2)
+        return self.past is not None or bool(np.any(self.table.labels_per_item() >= needed))
 
     def total(self, values: Tensor) -> Tensor:
         """Add up values of items, in float64, over those of which something is known.

@@ -113,11 +113,9 @@ class Diagnosed:
         self._check_diagnosable()
         kept: tuple[Any, Diagnosis] | None = self.__dict__.get("_diagnosed")
         if kept is None or kept[0] is not self.posterior_:
-            prior = self._without_labels()
-            kept = (
-                self.posterior_,
-                diagnose(self.table_, self.posterior_, self.confusion_, prior=prior),
-            )
+            learned = self.table_, self.posterior_, self.confusion_
+            prior, gold = self._without_labels(), getattr(self, "gold_", None)
+            kept = self.posterior_, diagnose(*learned, prior=prior, gold=gold)
             self.__dict__["_diagnosed"] = kept
         return kept[1]
 

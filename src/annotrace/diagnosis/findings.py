@@ -23,7 +23,11 @@ from annotrace.diagnosis.identifiability import (
 from annotrace.diagnosis.prediction import LabelPrediction, PairInformation
 from annotrace.diagnosis.uncertainty import CrowdPosterior, crowd_posterior
 from annotrace.errors import InputError
+from annotrace.labels.codes import check_truth
 from annotrace.labels.table import LabelTable
+
+# A log probability that no number of labels makes up for.
+_IMPOSSIBLE = -1e9
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Findings:
         Intervals of skills and cells.
     labels_alone : bool
         Whether no classifier ties the items together.
+    n_compared : int
+        Labels that say something of who gave them: all, but for the only label of an item where
+        neither a classifier nor the known class of the item is there to hold it against.
     table : LabelTable
     """
 
@@ -74,6 +81,7 @@ class Findings:
     flags: tuple[tuple[str, ...], ...]
     crowd: CrowdPosterior
     labels_alone: bool
+    n_compared: int
     table: LabelTable
 
 
@@ -82,11 +90,13 @@ def examine(
     posterior: NDArray[Any],
     confusion: NDArray[Any],
     prior: NDArray[Any] | None = None,
+    gold: NDArray[Any] | None = None,
     seed: int = 0,
 ) -> Findings:
     """Measure all that can be said of a crowd; parameters as in `diagnose`."""
-    _check(table, posterior, confusion)
-    compared, log_prior = _what_is_compared(table, posterior, confusion, prior)
+    gold = np.full(table.n_items, -1) if gold is None else gold
+    _check(table, posterior, confusion, gold)
+    compared, log_prior = _what_is_compared(table, posterior, confusion, prior, gold)
     crowd = crowd_posterior(compared, log_prior, confusion, seed=seed)
     mean = crowd.mean_draws.mean(axis=0)
     matrices, n_labels = crowd.moments.cell_mean, table.labels_per_annotator()
@@ -99,7 +109,7 @@ def examine(
         labels_behind=crowd.counts.sum(axis=(0, 2)),
         information=prediction.information(),
         pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
-        groups=groups_of_annotators(table),
+        groups=groups_of_annotators(table, gold >= 0),
         overlap=class_overlap(crowd.counts),
         class_distances=distances,
         smallest_singular_value=smallest_singular_value(matrices, n_labels),
@@ -107,6 +117,7 @@ def examine(
         flags=flag_annotators(crowd, n_labels, table.classes.tolist()),
         crowd=crowd,
         labels_alone=prior is not None and prior.ndim == 1,
+        n_compared=compared.n_labels,
         table=table,
     )
 
@@ -123,22 +134,31 @@ def _what_is_compared(
     posterior: NDArray[Any],
     confusion: NDArray[Any],
     prior: NDArray[Any] | None,
+    gold: NDArray[Any],
 ) -> tuple[LabelTable, NDArray[np.float64]]:
     """Give the labels that say something of annotators, and what is known without them.
 
     From labels alone, the only label of an item is right as far as anybody knows: it says nothing
-    of its annotator, and counting it as right would.
+    of its annotator, and counting it as right would. It does where the class is known.
     """
     if prior is None:
-        return table, without_labels(posterior, report_matrix(table), confusion)
-    if prior.ndim == 2:
-        return table, np.log(np.maximum(prior, 1e-12))
-    compared = table.select_items(table.labels_per_item() > 1)
-    log_prior = np.log(np.maximum(prior, 1e-9))
-    return compared, np.repeat(log_prior[None], compared.n_items, axis=0)
+        log_prior = without_labels(posterior, report_matrix(table), confusion)
+    elif prior.ndim == 2:
+        log_prior = np.log(np.maximum(prior, 1e-12))
+    else:
+        log_prior = np.tile(np.log(np.maximum(prior, 1e-9)), (table.n_items, 1))
+    known = np.flatnonzero(gold >= 0)
+    log_prior[known] = _IMPOSSIBLE
+    log_prior[known, gold[known]] = 0
+    if prior is None or prior.ndim == 2:
+        return table, log_prior
+    compares = (table.labels_per_item() > 1) | (gold >= 0)
+    return table.select_items(compares), log_prior[compares]
 
 
-def _check(table: LabelTable, posterior: NDArray[Any], confusion: NDArray[Any]) -> None:
+def _check(
+    table: LabelTable, posterior: NDArray[Any], confusion: NDArray[Any], gold: NDArray[Any]
+) -> None:
     n = table.n_classes
     if n < 2:
         raise InputError("The labels have one class only, and there is nothing to diagnose.")
@@ -151,3 +171,4 @@ def _check(table: LabelTable, posterior: NDArray[Any], confusion: NDArray[Any]) 
             f"Expected `confusion` of shape {(table.n_annotators, n, n)}, "
             f"but got {confusion.shape}."
         )
+    check_truth(gold, table.n_items, n)

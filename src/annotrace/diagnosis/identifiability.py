@@ -57,8 +57,16 @@ def margins(mean_draws: NDArray[Any]) -> Estimate:
     return Estimate(value, np.maximum(value - bar, -1), np.minimum(value + bar, 1))
 
 
-def groups_of_annotators(table: LabelTable) -> NDArray[np.int64]:
+def groups_of_annotators(
+    table: LabelTable, known: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """Give the group of each annotator, where no item connects one group with another.
+
+    Parameters
+    ----------
+    table : LabelTable
+    known : ndarray of bool, shape (n_items,), optional
+        Items of known class, which connect all who labelled any of them.
 
     Returns
     -------
@@ -66,7 +74,10 @@ def groups_of_annotators(table: LabelTable) -> NDArray[np.int64]:
         Group 0 has the most labels, and so on; annotators without labels are in no group, -1.
     """
     size = table.n_items + table.n_annotators
-    ends = (table.item, table.n_items + table.annotator)
+    item = np.arange(table.n_items)
+    if known is not None and known.any():
+        item[known] = known.argmax()
+    ends = (item[table.item], table.n_items + table.annotator)
     graph = csr_matrix((np.ones(table.n_labels), ends), shape=(size, size))
     _, component = connected_components(graph, directed=False)
     own = component[table.n_items :]

@@ -47,7 +47,7 @@ class Reason(NamedTuple):
 
 def find_reasons(found: Findings) -> list[Reason]:
     """List all reasons to doubt, the gravest first."""
-    if found.labels_alone and found.table.labels_per_item().max(initial=0) < 2:
+    if found.n_compared == 0:
         return [_nothing_compared()]
     checks = (
         _no_information,
@@ -73,7 +73,8 @@ def listed(names: Sequence[Any], n_shown: int = _SHOWN) -> str:
 def _nothing_compared() -> Reason:
     return Reason(
         "No item has two labels, so there is nothing to compare annotators by.",
-        "Have some items labelled twice or more, or fit a classifier on features.",
+        "Have some items labelled twice or more, learn from some whose class is known, or fit a "
+        "classifier on features.",
         fatal=True,
     )
 

@@ -92,6 +92,7 @@ def diagnose(
     confusion: NDArray[Any],
     *,
     prior: NDArray[Any] | None = None,
+    gold: NDArray[Any] | None = None,
     seed: int = 0,
 ) -> Diagnosis:
     """Tell whether labels show the truth, for which classes they do not, and what would help.
@@ -107,10 +108,12 @@ def diagnose(
         How common classes are, where the truth was found from labels alone; or what a classifier
         that has not seen an item's labels says of it. Without it a classifier is taken to tie the
         items together, and its word is had from the posterior by taking the labels out.
+    gold : ndarray of int, shape (n_items,), optional
+        The code of the class of items of which it is known for certain, -1 elsewhere.
     seed : int
         Of the draws that error bars come from.
     """
-    found = examine(table, posterior, confusion, prior, seed)
+    found = examine(table, posterior, confusion, prior, gold, seed)
     reasons = find_reasons(found)
     weak = np.unique([k for reason in reasons for k in reason.classes]).astype(np.int64)
     return Diagnosis(

@@ -58,6 +58,7 @@ def build_table(
         _check_single(columns)
         _check_scores(columns)
         classes = _find_classes(columns.label, source)
+        _warn_of_minus_one(classes)
     else:
         classes = _given_classes(choices.classes)
     label = _encode_labels(columns, classes)
@@ -102,6 +103,15 @@ def _warn_of_absent(columns: Columns, skip: Iterable[Any]) -> None:
         nearest = f"; the nearest is {folded[alike[0]]!r}" if alike else ""
         warnings.warn(
             f"No label is {name!r}, and `skip` left out nothing for it{nearest}.", stacklevel=2
+        )
+
+
+def _warn_of_minus_one(classes: Names) -> None:
+    """Warn where the number -1 is a class: in arrays it means that there is no label."""
+    if classes.dtype.kind in "if" and -1 in classes:
+        warnings.warn(
+            "-1 is taken for a class; where it means that there is no label, pass `skip=[-1]`.",
+            stacklevel=2,
         )
 
 

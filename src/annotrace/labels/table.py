@@ -232,7 +232,8 @@ class LabelTable:
         Parameters
         ----------
         answers : array of shape (n_items, n_annotators), or frame
-            In an array -1 (among whole numbers), NaN or None is missing; in a frame, null or "".
+            In an array -1 (among whole numbers), NaN or None is missing; in a frame null or "",
+            while -1 is a class, of which a warning tells.
         items, annotators : sequence, optional
             Names of the rows and columns of an array; without them items are positions.
         item, truth : str, optional

@@ -38,9 +38,9 @@ ProperShare: TypeAlias = Annotated[
     float, Rule("a number of at least 0 and below 1", lambda x: 0 <= x < 1)
 ]
 
-_Natural: TypeAlias = Annotated[int, Rule("a whole number of at least 0", lambda n: n >= 0)]
-Seed: TypeAlias = _Natural | np.random.Generator | None
-OldSeed: TypeAlias = _Natural | np.random.Generator | np.random.RandomState | None
+Natural: TypeAlias = Annotated[int, Rule("a whole number of at least 0", lambda n: n >= 0)]
+Seed: TypeAlias = Natural | np.random.Generator | None
+OldSeed: TypeAlias = Natural | np.random.Generator | np.random.RandomState | None
 """With what scikit-learn's users may still have."""
 
 _WORDS = {

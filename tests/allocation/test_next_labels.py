@@ -244,10 +244,13 @@ def test_candidates_are_those_of_a_whole_sort():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"budget": 0}, "`budget` to be above 0 and finite, but got 0"),
-        ({"budget": float("nan")}, "`budget` to be above 0 and finite, but got nan"),
-        ({"budget": float("inf")}, "`budget` to be above 0 and finite, but got inf"),
-        ({"per_item": 0}, "`per_item` to be at least 1"),
+        ({"budget": 0}, "`budget` to be a number larger than 0, but got 0"),
+        ({"budget": float("nan")}, "`budget` to be a number larger than 0, but got nan"),
+        ({"budget": float("inf")}, "`budget` to be a number larger than 0, but got inf"),
+        ({"budget": "5"}, "`budget` to be a number larger than 0, but got '5'"),
+        ({"per_item": 0}, "`per_item` to be a whole number larger than 0"),
+        ({"per_item": 1.5}, "`per_item` to be a whole number larger than 0"),
+        ({"at_least": None}, "`at_least` to be a whole number of at least 0"),
         ({"cost": -1}, "cost of a label by each annotator to be above 0, but got -1"),
         ({"cost": {0: "free"}}, "cost of a label by 0 to be above 0, but got 'free'"),
         ({"cost": {"zoe": 1}}, "neither in the labels nor in `available`: 'zoe'"),

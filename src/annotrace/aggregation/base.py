@@ -121,6 +121,7 @@ class Aggregation(Diagnosed, ABC):
             Counts [annotator, true, reported] from each annotator's past.
         """
         check_parameters(self)
+        _check_table(table)
         evidence = Evidence(table, known_classes(table, gold), confusion_prior)
         if not evidence.compares:
             return self._give_back(evidence)
@@ -141,6 +142,7 @@ class Aggregation(Diagnosed, ABC):
         if not hasattr(self, "table_"):
             return self.fit(table)
         check_parameters(self)
+        _check_table(table)
         before, evidence = copy(self), self._grow(table)
         if not evidence.compares:
             return self._give_back(evidence)
@@ -273,6 +275,14 @@ class Aggregation(Diagnosed, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "table_"):
             raise InputError(f"{type(self).__name__} has learned nothing yet: call `fit` first.")
+
+
+def _check_table(table: Any) -> None:
+    if not isinstance(table, LabelTable):
+        raise InputError(
+            f"Expected a LabelTable, but got {type(table).__name__}: make one with "
+            "`LabelTable.from_long` (a row a label) or `LabelTable.from_wide` (a row an item)."
+        )
 
 
 def smoothed_matrices(counts: Tensor, smoothing: float) -> Tensor:

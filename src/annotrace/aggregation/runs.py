@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.registry import list_aggregations, name_of
 from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.diagnosis.metrics import skills
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import by_name, known_classes
-from annotrace.labels.vocabulary import as_names, look_up
+from annotrace.labels.vocabulary import Names, as_names, look_up
 from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
 from annotrace.version import FORMAT, versions
 
@@ -65,6 +66,16 @@ class AggregatedRun(Diagnosed):
     settings: dict[str, Any] = field(default_factory=dict)
     versions_: dict[str, str] = field(default_factory=dict)
     compares: bool = True
+
+    @property
+    def skill_(self) -> NDArray[Any]:
+        """Mean of the diagonal of `confusion_`, shape (n_annotators,)."""
+        return skills(self.confusion_)
+
+    def predict(self) -> Names:
+        """Give the class that each item was given, by name, shape (n_items,)."""
+        chosen: Names = self.table_.classes[self._estimate()]
+        return chosen
 
     def _estimate(self) -> NDArray[np.integer[Any]]:
         return super()._estimate() if self.chosen_ is None else self.chosen_

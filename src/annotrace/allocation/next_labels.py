@@ -13,8 +13,8 @@ from annotrace.allocation.people import Available, Cost, People
 from annotrace.allocation.plan import Plan
 from annotrace.allocation.reasons import explain
 from annotrace.diagnosis.diagnosed import Diagnosed
-from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.parameters import Count, Natural, Positive, check_value
 
 # No item is taken for certain: a class that has all of the posterior may still be wrong. What is
 # held back falls with the labels of the item, and moves no item past one that is in real doubt.
@@ -80,7 +80,11 @@ def allocate(
     >>> at.allocate(truth, 1, at_least=0).select("item", "annotator").rows()
     [('c', 'cy')]
     """
-    _check(budget, per_item)
+    check_value("budget", budget, Positive)
+    check_value("at_least", at_least, Natural)
+    check_value("per_item", per_item, Count)
+    if isinstance(model, Diagnosed):
+        model._check_fitted()
     table = model.table_
     people = People(table.annotators, available, cost)
     posterior = _cautious(model)
@@ -90,13 +94,6 @@ def allocate(
     n_labels = np.pad(table.labels_per_annotator(), (0, n_new))
     n_introductions = _plan_labels(plan, people, n_labels, budget, at_least)
     return _as_frame(plan, people, n_labels, _told(model), n_introductions)
-
-
-def _check(budget: float, per_item: int) -> None:
-    if not 0 < budget < np.inf:
-        raise InputError(f"Expected `budget` to be above 0 and finite, but got {budget!r}.")
-    if per_item < 1:
-        raise InputError(f"Expected `per_item` to be at least 1, but got {per_item!r}.")
 
 
 def _cautious(model: Fitted) -> Array:

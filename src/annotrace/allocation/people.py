@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
+from annotrace.labels.coding import as_mapping
 from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names, as_names, check_names, look_up
 
@@ -42,7 +43,7 @@ class People:
 
 
 def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.int64]]:
-    if available is None or isinstance(available, int):
+    if available is None or isinstance(available, int | np.integer):
         each = UNLIMITED if available is None else _as_capacity(available, "each annotator")
         return known, np.full(len(known), each, np.int64)
     if isinstance(available, str):
@@ -50,7 +51,8 @@ def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.i
             f"Expected `available` to be a list of names, but got {available!r}. "
             f"Use available=[{available!r}]."
         )
-    limits = available if isinstance(available, Mapping) else dict.fromkeys(available)
+    given = as_mapping(available)
+    limits = given if isinstance(given, Mapping) else dict.fromkeys(given)
     asked = check_names(list(limits), len(limits), "available")
     names = joined_names(known, asked)
     capacity = np.zeros(len(names), np.int64)
@@ -70,6 +72,7 @@ def _as_capacity(limit: Any, who: Any) -> int:
 
 
 def _costs(names: Names, cost: Cost) -> NDArray[np.float64]:
+    cost = as_mapping(cost)
     if not isinstance(cost, Mapping):
         return np.full(len(names), _as_cost(cost, "each annotator"))
     asked = as_names(list(cost))

@@ -64,6 +64,25 @@ def merge(columns: list[Coded]) -> tuple[list[Codes], Names]:
     return codes, names
 
 
+def as_answers(values: Any) -> NDArray[Any]:
+    """Give answers as an array in which what is missing stays so, beside text or under a mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        filled = values.data.astype(object)
+        filled[np.ma.getmaskarray(values)] = None
+        return filled
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        return np.array(values, dtype=object)
+    return array
+
+
+def as_mapping(values: Any) -> Any:
+    """Give a pandas series with an index of names as a mapping, and the rest as it is."""
+    is_series = hasattr(values, "index") and hasattr(values, "items")
+    named = is_series and type(values.index).__name__ != "RangeIndex"
+    return dict(values.items()) if named else values
+
+
 def encode_answers(array: NDArray[Any], source: str) -> Coded:
     """Give numbers to the cells of an array, row by row; as `encode_values`, and -1 is empty.
 
@@ -105,7 +124,7 @@ def encode_series(series: Any) -> Coded:
         return _encode_polars_text(series.to_native())
     if series.dtype.is_integer() and not series.is_null().any():
         return Coded(*encode(series.to_numpy()))
-    if series.dtype.is_temporal() or series.dtype in (nw.Categorical, nw.Enum):
+    if series.dtype.is_temporal():
         series = series.cast(nw.String)
     return encode_values(series.to_list())
 

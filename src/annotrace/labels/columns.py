@@ -151,6 +151,12 @@ def find_column(
     return ranked[0][1] if ranked else None
 
 
+def column_names(frame: Any) -> list[Any]:
+    """Give the names of a frame's columns; none if it is no frame."""
+    # What pyarrow calls its columns are the columns themselves.
+    return list(getattr(frame, "column_names", getattr(frame, "columns", [])))
+
+
 def check_distinct(columns: Sequence[Any], source: str) -> None:
     """Check that no two columns have the same name."""
     places: dict[Any, int] = {}

@@ -13,8 +13,22 @@ from numpy.typing import NDArray
 from annotrace.errors import InputError
 from annotrace.labels.building import Columns, build_table
 from annotrace.labels.codes import Choices
-from annotrace.labels.coding import Coded, encode_answers, encode_series, encode_values, merge
-from annotrace.labels.columns import Layout, Named, find_column, find_layout
+from annotrace.labels.coding import (
+    Coded,
+    as_answers,
+    encode_answers,
+    encode_series,
+    encode_values,
+    merge,
+)
+from annotrace.labels.columns import (
+    Layout,
+    Named,
+    check_distinct,
+    column_names,
+    find_column,
+    find_layout,
+)
 from annotrace.labels.formats.argilla import ARGILLA, is_flat
 from annotrace.labels.formats.documents import Document, frame_rows, plain
 from annotrace.labels.hugging_face import frame_of_dataset, is_dataset
@@ -94,7 +108,7 @@ def table_from_wide(
 
 def _as_array(answers: Any) -> NDArray[Any]:
     try:
-        return np.asarray(answers)
+        return as_answers(answers)
     except ValueError:
         raise InputError(
             "Expected rows of one length, an entry for each annotator (None where there is no "
@@ -163,6 +177,7 @@ def sheet_from_frame(frame: Any) -> Sheet:
         return Sheet("the dict", list(frame), lambda name: encode_values(frame[name]))
     import narwhals as nw
 
+    check_distinct(column_names(frame), "the frame")
     known = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(known, nw.DataFrame):
         raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import is_filled
+from annotrace.labels.coding import as_answers, as_mapping, is_filled
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes, as_names, look_up
 
@@ -23,7 +23,8 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     ----------
     table : LabelTable
     gold : mapping from item to class, or array-like of shape (n_items,), optional
-        By name; in an array None, NaN or -1 is unknown.
+        By name; None, NaN and, in an array, -1 is unknown. A pandas series goes by its index,
+        if that has names.
 
     Returns
     -------
@@ -33,12 +34,14 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     known = np.full(table.n_items, -1, np.int32)
     if gold is None:
         return known
+    gold = as_mapping(gold)
     if isinstance(gold, Mapping):
-        item = look_up(as_names(list(gold)), table.items)
-        _check_found(item, list(gold), "items", "there are no such items")
-        classes = list(gold.values())
+        filled = {name: value for name, value in gold.items() if is_filled(value)}
+        item = look_up(as_names(list(filled)), table.items)
+        _check_found(item, list(filled), "items", "there are no such items")
+        classes = list(filled.values())
     else:
-        listed = np.asarray(gold, dtype=object)
+        listed = as_answers(gold).astype(object)
         if listed.shape != (table.n_items,):
             raise InputError(
                 f"Expected `gold` to be of shape ({table.n_items},), a class or None for each "

@@ -14,8 +14,8 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
-from annotrace.labels.coding import encode_answers
-from annotrace.labels.columns import find_column
+from annotrace.labels.coding import as_answers, encode_answers, is_filled
+from annotrace.labels.columns import column_names, find_column
 from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names
 
@@ -58,7 +58,8 @@ def match(
             "is None."
         )
     source = _source(estimator, X, items, named=False)
-    y = np.asarray(y)
+    _check_bare(y)
+    y = as_answers(y)
     if y.ndim == 2 and y.shape[1] > 1:
         table = LabelTable.from_wide(y, classes=None if classes is None else _all(classes, y))
     else:
@@ -104,13 +105,25 @@ def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
 
 def _check_nameless(X: Any) -> None:
     """Refuse names of rows where labels go by position: they would be a feature like others."""
-    columns = [str(name) for name in getattr(X, "columns", getattr(X, "column_names", []))]
+    columns = list(map(str, column_names(X)))
     if (name := find_column(columns, "item", "the frame", None)) is not None:
         raise InputError(
             f"The frame names its rows in the column {name!r}, and the items of the labels have no "
             "names, but go by position: drop the column, or make the table from names "
             "(`LabelTable.from_long`)."
         )
+
+
+def _check_bare(y: Any) -> None:
+    """Refuse labels with a column that names items or annotators: all would be annotators."""
+    columns = list(map(str, column_names(y)))
+    for role in ("item", "annotator") if len(columns) > 1 else ():
+        if (name := find_column(columns, role, "the frame of labels")) is not None:
+            raise InputError(
+                f"Expected labels with a row an item and a column an annotator, but the column "
+                f"{name!r} names {role}s: make a table of the frame with `LabelTable.from_long` (a "
+                "row a label) or `LabelTable.from_wide`."
+            )
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
@@ -172,6 +185,10 @@ def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
     """Take a vector as the labels of one annotator, every value a class."""
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
+    if y.dtype.kind == "O" and not all(map(is_filled, y)):
+        raise InputError("y has rows without a label: leave them out, or give a `LabelTable`.")
+    if y.dtype.kind in "mM":
+        y = y.astype(str)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
     if len(classes) < 2 and not known:

@@ -109,7 +109,15 @@ def load(
             )
         params["backbone"] = backbone
     model = estimator_class(described["method"])(**params)
-    _restore(model, described, tensors)
+    try:
+        _restore(model, described, tensors)
+    except RuntimeError as error:
+        if backbone is None:
+            raise
+        reason = str(error).splitlines()[0]
+        raise RunError(
+            f"{folder}: trained with another network than `backbone`: {reason}"
+        ) from None
     return model
 
 

@@ -105,8 +105,15 @@ def _check_size(images: Tensor, name: str) -> None:
 @torch.no_grad()
 def _check_logits(network: nn.Module, sample: Tensor, n_classes: int) -> None:
     was_training = network.training
-    shape = tuple(network.eval()(sample[:2]).shape)
+    logits = network.eval()(sample[:2])
     network.train(was_training)
+    if next(network.parameters(), None) is None:
+        raise InputError("Expected the backbone to have weights to learn, but it has none.")
+    if not isinstance(logits, Tensor):
+        raise InputError(
+            f"Expected the backbone to give logits, but it gave a {type(logits).__name__}."
+        )
+    shape = tuple(logits.shape)
     if shape != (len(sample[:2]), n_classes):
         raise InputError(
             f"Expected the backbone to give logits of shape (rows, {n_classes}), but for "

@@ -89,6 +89,8 @@ class Confusion(nn.Module):
         own = torch.zeros_like(start) if pool else start
         self.weight = nn.Parameter(own.repeat(n_annotators, 1, 1))
         self.shared = nn.Parameter(start) if pool else None
+        if frequency is not None:
+            _check_shape("frequency", frequency, (n_annotators,))
         self.register_buffer("_trace_share", _trace_share(frequency), persistent=False)
 
     @property
@@ -189,6 +191,7 @@ class Confusion(nn.Module):
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:
         """Set all matrices, shape (n_annotators, n_classes, n_classes); zeros become 1e-6."""
+        _check_shape("matrices", matrices, self.weight.shape)
         log = matrices.to(self.weight).clamp_min(1e-6).log()
         # Any multiple of a row gives the same matrix; the paper's start has softplus(1) at the top.
         scaled = (log - log.amax(-1, keepdim=True)).exp() * math.log1p(math.e)
@@ -223,6 +226,12 @@ def _trace_share(frequency: Tensor | None) -> Tensor | None:
         return None
     share = 1 / (frequency.float() * torch.count_nonzero(frequency))
     return torch.where(frequency > 0, share, 0.0)
+
+
+def _check_shape(name: str, given: Tensor, expected: tuple[int, ...]) -> None:
+    if given.shape != expected:
+        shapes = f"{tuple(expected)}, but got {tuple(given.shape)}"
+        raise InputError(f"Expected `{name}` to be of shape {shapes}.")
 
 
 def check_whole_numbers(**parts: Tensor) -> None:
@@ -336,6 +345,7 @@ class FixedConfusion(nn.Module):
 
     def set_matrices(self, matrices: Tensor) -> None:
         """Set all matrices, shape (n_annotators, n_classes, n_classes); zeros become 1e-12."""
+        _check_shape("matrices", matrices, self.log_matrices.shape)
         self.log_matrices = matrices.to(self.log_matrices).clamp_min(1e-12).log()
 
     def matrices(self) -> Tensor:

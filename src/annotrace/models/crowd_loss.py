@@ -215,5 +215,10 @@ def posterior(log_p: Tensor, log_columns: Tensor, row: Tensor) -> Tensor:
     row : LongTensor of shape (n_labels,)
     """
     check_whole_numbers(row=row)
+    if log_columns.shape != (len(row), log_p.shape[1]):
+        raise InputError(
+            f"Expected `log_columns` to be of shape {(len(row), log_p.shape[1])}, one row a label, "
+            f"but got {tuple(log_columns.shape)}."
+        )
     (evidence,) = add_up(log_columns.to(log_p.dtype), (row, len(log_p)))
     return F.softmax(log_p + evidence, dim=-1)

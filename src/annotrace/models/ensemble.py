@@ -98,7 +98,19 @@ class _StackedLinear(nn.Module):
 
 
 def _is_perceptron(body: nn.Module) -> bool:
-    return isinstance(body, nn.Sequential) and all(
-        isinstance(layer, nn.ReLU) or (isinstance(layer, nn.Linear) and layer.bias is not None)
-        for layer in body
+    """Tell whether a network is a perceptron with nothing subclassed, hooked, frozen or shared."""
+    if not isinstance(body, nn.Sequential) or not _is_plain(body, nn.Sequential):
+        return False
+    linear = [layer for layer in body if _is_plain(layer, nn.Linear)]
+    others = [layer for layer in body if _is_plain(layer, nn.ReLU)]
+    weights = list(body.parameters())
+    return (
+        len(linear) + len(others) == len(body)
+        and len(weights) == 2 * len(linear)
+        and all(weight.requires_grad for weight in weights)
     )
+
+
+def _is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
+    hooked = module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
+    return type(module) is kind and not hooked

@@ -19,6 +19,7 @@ from annotrace.diagnosis.calibration import share_interval
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import as_names, look_up
 from annotrace.report.canvas import (
     ALARM,
     INK,
@@ -290,8 +291,8 @@ def _matrices(model: Fitted) -> NDArray[Any]:
 
 
 def _place(table: LabelTable, annotator: Any) -> int:
-    names = table.annotators.tolist()
-    if annotator not in names:
-        raise InputError(f"There is no annotator {annotator!r}; there are {first_few(names)}.")
-    place: int = names.index(annotator)
+    place = int(look_up(as_names([annotator]), table.annotators)[0])
+    if place < 0:
+        names = first_few(table.annotators)
+        raise InputError(f"There is no annotator {annotator!r}; there are {names}.")
     return place

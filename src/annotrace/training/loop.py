@@ -109,8 +109,11 @@ def _steps_of_an_epoch(
 ) -> Iterator[None]:
     """Make the steps that are left of an epoch, one each time that the next is asked for."""
     order = _shuffle(items, settings, state.epoch)
-    parts = order.split(settings.batch_size)
+    parts = list(order.split(settings.batch_size))
     n_labels = data.count_labels(order, settings.batch_size)
+    if 1 < len(parts) < len(order) and len(parts[-1]) == 1:
+        # Batch norm cannot learn from a single row.
+        parts[-2:], n_labels[-2:] = [torch.cat(parts[-2:])], [sum(n_labels[-2:])]
     state.network.train()
     while state.batch < len(parts):
         set_rate(state, settings, state.epoch + state.batch / len(parts))

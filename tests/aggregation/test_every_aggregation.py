@@ -178,6 +178,11 @@ def test_predicting_before_learning_is_an_error():
         make("dawid-skene").predict()
 
 
+def test_answers_that_are_no_table_are_told():
+    with pytest.raises(InputError, match=r"Expected a LabelTable, but got ndarray: make one with"):
+        make().fit(np.array([[0, 1], [1, 1]]))
+
+
 def test_wrong_gold_and_past_are_told(crowd):
     with pytest.raises(InputError, match=r"shape \(30,\)"):
         make().fit(crowd, gold=[0, 1])

@@ -28,6 +28,8 @@ def test_what_was_found_is_read_back(crowd, tmp_path, name):
     np.testing.assert_array_equal(run.prior_, found.prior_)
     np.testing.assert_array_equal(run.objective_, found.objective_)
     np.testing.assert_array_equal(run.confusion_, found.confusion_)
+    np.testing.assert_array_equal(run.skill_, found.skill_)
+    assert run.predict().tolist() == list(map(str, found.predict().tolist()))
     np.testing.assert_allclose(run.posterior_, found.posterior_, rtol=1e-5)
     np.testing.assert_allclose(run.confidence_, found.confidence_, rtol=1e-4)
     assert pl.read_csv(tmp_path / "run" / "truth.csv")["label"].to_list() == list(found.predict())

@@ -2,6 +2,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -241,6 +242,21 @@ def test_candidates_are_those_of_a_whole_sort():
         assert plan._best(item, row, np.sort(row)[-CANDIDATES]).tolist() == expected
 
 
+def test_a_series_goes_by_its_index(model):
+    limits, costs = {1: 1, 0: 2}, {0: 2.0, 1: 0.5}
+    expected = at.allocate(model, 6, available=limits, cost=costs, at_least=0)
+    assert set(expected["annotator"].to_list()) == {0, 1}
+    series = {"available": pd.Series(limits), "cost": pd.Series(costs)}
+    assert at.allocate(model, 6, **series, at_least=0).equals(expected)
+    each = at.allocate(model, 6, available=np.int64(1))
+    assert each.equals(at.allocate(model, 6, available=1))
+
+
+def test_what_has_learned_nothing_is_refused():
+    with pytest.raises(InputError, match="has learned nothing yet"):
+        at.allocate(at.aggregation.make(), 5)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -255,6 +271,10 @@ def test_candidates_are_those_of_a_whole_sort():
         ({"cost": {0: "free"}}, "cost of a label by 0 to be above 0, but got 'free'"),
         ({"cost": {"zoe": 1}}, "neither in the labels nor in `available`: 'zoe'"),
         ({"available": "ann"}, r"Use available=\['ann'\]"),
+        (
+            {"available": pd.Series([3, 2])},
+            r"pass its \.tolist\(\) for names, or its \.to_dict\(\)",
+        ),
         ({"available": {0: -1}}, "labels that 0 can give to be a whole number of at least 0"),
         ({"available": {0: 1.5}}, "but got 1.5"),
     ],

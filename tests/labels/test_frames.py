@@ -50,6 +50,33 @@ def test_categories_and_nullable_integers_of_pandas():
     assert LabelTable.from_long(frame) == LabelTable.from_long(LONG)
 
 
+def test_categories_of_numbers_stay_numbers_beside_a_missing_cell():
+    codes = pd.Categorical.from_codes([0, 1, 1, -1], categories=[2, 10])
+    table = LabelTable.from_wide(
+        pd.DataFrame({"item": range(4), "kim": [2, 10, 2, 2], "lee": codes})
+    )
+    assert table.classes.tolist() == [2, 10]
+    assert table.n_labels == 7
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["b", "a"])])
+def test_categories_of_polars_are_their_text(kind):
+    lee = pl.Series(["b", None], dtype=kind)
+    table = LabelTable.from_wide(pl.DataFrame({"item": [1, 2], "kim": ["a", "b"], "lee": lee}))
+    assert table.classes.tolist() == ["a", "b"]
+
+
+def test_nothing_beside_text_in_a_list_is_no_class():
+    table = LabelTable.from_wide([["a", float("nan")], ["b", "b"], ["a", -1]])
+    assert table.classes.tolist() == ["a", "b"]
+
+
+def test_columns_of_one_name_are_refused():
+    frame = pd.DataFrame([[1, 2, 3, 4]], columns=["item", "worker", "label", "label"])
+    with pytest.raises(InputError, match="columns 3 and 4 are both named 'label'"):
+        LabelTable.from_long(frame)
+
+
 def test_numbers_in_text_keep_numeric_order():
     table = LabelTable.from_long(LONG | {"label": ["2", "10", "2", "10"]})
     assert table.classes.tolist() == ["2", "10"]
@@ -128,6 +155,7 @@ def test_something_that_is_no_frame():
         [[0, None], [3, 0], [None, None]],
         np.array([[0, -1.0], [3, 0], [None, np.float32(-1)]], dtype=object),
         np.array([[0, None], [3, 0], [-1, np.nan]], dtype=object),
+        np.ma.array([[0, 7], [3, 0], [7, 7]], mask=[[0, 1], [0, 0], [1, 1]]),
     ],
 )
 def test_missing_answers_of_an_array(answers):

@@ -14,8 +14,11 @@ from annotrace.labels.gold import by_name, known_classes
         [None, "dog", "cat", None],
         [float("nan"), "dog", "cat", -1],
         pd.Series([pd.NA, "dog", "cat", ""]),
+        pd.Series({"c": "cat", "b": "dog", "d": None}),
+        np.ma.array(["cat", "dog", "cat", "dog"], mask=[1, 0, 0, 1]),
+        {"a": None, "b": "dog", "c": "cat", "d": float("nan")},
     ],
-    ids=["mapping", "none", "nan", "pandas"],
+    ids=["mapping", "none", "nan", "pandas", "by index", "masked", "unknown"],
 )
 def test_known_classes_are_given_by_name(gold):
     np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])

@@ -145,3 +145,28 @@ def test_a_warm_start_on_columns_in_another_order_is_refused():
     with pytest.raises(InputError, match="Expected the features of the last fit, 'a', 'b', but"):
         model.fit(frame[["b", "a"]], table)
     model.fit(frame, table)
+
+
+@pytest.mark.parametrize("module", [pl, pd])
+@pytest.mark.parametrize(("name", "role"), [("item", "items"), ("worker", "annotators")])
+def test_columns_of_names_are_no_annotators(module, name, role):
+    X, truth, _, _ = blobs(n_items=30)
+    frame = module.DataFrame({name: range(30), "label": truth})
+    with pytest.raises(InputError, match=f"the column '{name}' names {role}"):
+        fit(X, frame)
+    assert fit(X, frame["label"]).table_.n_annotators == 1
+    answers = module.DataFrame({"kim": truth, "lee": truth})
+    assert fit(X, answers).table_.n_annotators == 2
+
+
+def test_dates_are_classes_by_their_text(tmp_path):
+    X, truth, _, _ = blobs(n_items=30)
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype="datetime64[D]")
+    fit(X, days[truth]).save(tmp_path)
+    assert at.load(tmp_path).classes_.tolist() == days.astype(str).tolist()
+
+
+def test_a_vector_with_a_row_that_has_no_label_is_refused():
+    X = blobs(n_items=30)[0]
+    with pytest.raises(InputError, match="y has rows without a label"):
+        fit(X, ["a", "b", float("nan")] * 10)

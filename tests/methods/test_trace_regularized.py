@@ -123,6 +123,8 @@ def test_a_network_of_ones_own_is_copied_and_reloaded_by_hand(tmp_path):
     model.save(tmp_path)
     with pytest.raises(at.methods.runs.RunError, match=r"load\(..., backbone=...\)"):
         at.load(tmp_path)
+    with pytest.raises(at.methods.runs.RunError, match="another network than `backbone`"):
+        at.load(tmp_path, backbone=nn.Linear(2, 3))
     loaded = at.load(tmp_path, backbone=network)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
 

@@ -90,6 +90,10 @@ def test_a_module_of_the_users_is_copied():
 def test_wrong_logits_are_refused():
     with pytest.raises(InputError, match=r"\(rows, 3\), but for 2 rows it gave \(2, 4\)"):
         build_backbone(nn.Linear(6, 4), torch.randn(5, 6), 3)
+    with pytest.raises(InputError, match="to give logits, but it gave a tuple"):
+        build_backbone(nn.LSTM(6, 3), torch.randn(5, 6), 3)
+    with pytest.raises(InputError, match="to have weights to learn, but it has none"):
+        build_backbone(nn.Identity(), torch.randn(5, 3), 3)
 
 
 def test_wrong_names_and_data_are_refused():

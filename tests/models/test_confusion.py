@@ -102,6 +102,11 @@ def test_what_is_wrong_is_said():
         sparse.mean_trace(one)
     with pytest.raises(InputError, match=r"give `Confusion\(..., frequency="):
         sparse.mean_trace(one, 1)
+    with pytest.raises(InputError, match=r"`frequency` to be of shape \(2,\), but got \(3,\)"):
+        Confusion(2, 3, sparse=True, frequency=torch.ones(3))
+    for layer in (Confusion(2, 3), FixedConfusion(2, 3)):
+        with pytest.raises(InputError, match=r"`matrices` to be of shape \(2, 3, 3\), but got"):
+            layer.set_matrices(torch.eye(3))
 
 
 def test_matrices_learn_faster_and_do_not_decay():

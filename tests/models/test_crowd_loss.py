@@ -330,6 +330,10 @@ def test_the_posterior_is_bayes_rule():
     for k, r, j in zip(row, annotator, label, strict=True):
         expected[k] *= layer.matrices()[r, :, j].numpy()
     np.testing.assert_allclose(ours, expected / expected.sum(axis=1, keepdims=True))
+    with pytest.raises(
+        InputError, match=r"`log_columns` to be of shape \(\d+, 4\), one row a label"
+    ):
+        posterior(log_p, layer.log_columns(annotator, label)[:, :1], row)
 
 
 def test_the_likelihood_of_a_label_is_a_sum_over_the_true_classes():

@@ -1,5 +1,7 @@
+import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import spectral_norm
 
 from annotrace.models import Ensemble, build_backbone, mlp
 
@@ -31,6 +33,52 @@ def test_a_perceptron_without_bias_is_not_stacked():
     alone, _ = networks(backbone=nn.Sequential(nn.Linear(4, 5, bias=False)), sample=rows)
     together = Ensemble(alone)
     torch.testing.assert_close(together.each(together.stage(rows))[1], alone[1](rows))
+
+
+class Shifted(nn.Sequential):
+    def forward(self, rows):
+        return 100 * rows[:, :1] + super().forward(rows)
+
+
+class Doubled(nn.Linear):
+    def forward(self, rows):
+        return 2 * super().forward(rows)
+
+
+def hooked(layer):
+    layer.register_forward_hook(lambda layer, rows, said: said + 1)
+    return layer
+
+
+def tied():
+    layer = nn.Linear(5, 5)
+    return nn.Sequential(nn.Linear(4, 5), layer, nn.ReLU(), layer)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        Shifted(nn.Linear(4, 5)),
+        nn.Sequential(Doubled(4, 5)),
+        nn.Sequential(spectral_norm(nn.Linear(4, 5))),
+        nn.Sequential(hooked(nn.Linear(4, 5))),
+        nn.Sequential(nn.Sequential(nn.Linear(4, 5))),
+        tied(),
+    ],
+    ids=["sequential", "linear", "parametrized", "hooked", "nested", "tied"],
+)
+def test_what_only_looks_like_a_perceptron_stays_as_it_is(own):
+    alone, rows = networks(backbone=own)
+    together = Ensemble(alone).eval()
+    expected = torch.stack([network.eval()(rows) for network in alone])
+    torch.testing.assert_close(together.each(together.stage(rows)), expected)
+    assert len(list(together.parameters())) == 3 * len(list(own.parameters()))
+
+
+def test_frozen_layers_stay_frozen():
+    own = nn.Sequential(nn.Linear(4, 8).requires_grad_(False), nn.ReLU(), nn.Linear(8, 5))
+    together = Ensemble(networks(backbone=own)[0])
+    assert sum(not weight.requires_grad for weight in together.parameters()) == 6
 
 
 def test_it_gives_the_mean_of_the_probabilities():

@@ -86,6 +86,20 @@ def test_the_weights_of_the_best_epoch_are_kept():
     assert not crowd.network.training
 
 
+def test_a_last_batch_of_one_row_joins_the_one_before():
+    crowd, sizes = Crowd(), []
+
+    def objective(batch):
+        sizes.append(len(batch.inputs))
+        return crowd.objective(batch)
+
+    size = N_ITEMS - 1
+    crowd.train(Settings(epochs=1, batch_size=size), objective=objective)
+    crowd.train(Settings(epochs=1, batch_size=size - 1), objective=objective)
+    crowd.train(Settings(epochs=1, batch_size=1), objective=objective)
+    assert sizes == [N_ITEMS, size - 1, 2] + [1] * N_ITEMS
+
+
 def test_patience_counts_from_the_best_epoch():
     scores = iter([3.0, 1.0, 2.0, 1.5, 0.1])
     settings = Settings(epochs=5, batch_size=16, patience=2)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import as_mapping
+from annotrace.labels.coding import goes_by_position, is_series
 from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names, as_names, check_names, look_up
 
@@ -51,13 +51,24 @@ def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.i
             f"Expected `available` to be a list of names, but got {available!r}. "
             f"Use available=[{available!r}]."
         )
-    given = as_mapping(available)
-    limits = given if isinstance(given, Mapping) else dict.fromkeys(given)
+    if is_series(available):
+        available = _limits(available)
+    limits = available if isinstance(available, Mapping) else dict.fromkeys(available)
     asked = check_names(list(limits), len(limits), "available")
     names = joined_names(known, asked)
     capacity = np.zeros(len(names), np.int64)
     capacity[look_up(asked, names)] = [_as_capacity(limit, who) for who, limit in limits.items()]
     return names, capacity
+
+
+def _limits(series: Any) -> dict[Any, Any]:
+    """Give a pandas series as the mapping from its index that it is, if its index is one."""
+    if goes_by_position(series):
+        raise InputError(
+            "Expected `available` to be names, or numbers of labels by name, but in this series "
+            "that cannot be told: pass its .tolist() for names, or its .to_dict() for numbers."
+        )
+    return dict(series.items())
 
 
 def _as_capacity(limit: Any, who: Any) -> int:
@@ -72,7 +83,8 @@ def _as_capacity(limit: Any, who: Any) -> int:
 
 
 def _costs(names: Names, cost: Cost) -> NDArray[np.float64]:
-    cost = as_mapping(cost)
+    if is_series(cost):
+        cost = dict(cast("Any", cost).items())
     if not isinstance(cost, Mapping):
         return np.full(len(names), _as_cost(cost, "each annotator"))
     asked = as_names(list(cost))

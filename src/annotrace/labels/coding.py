@@ -76,11 +76,14 @@ def as_answers(values: Any) -> NDArray[Any]:
     return array
 
 
-def as_mapping(values: Any) -> Any:
-    """Give a pandas series with an index of names as a mapping, and the rest as it is."""
-    is_series = hasattr(values, "index") and hasattr(values, "items")
-    named = is_series and type(values.index).__name__ != "RangeIndex"
-    return dict(values.items()) if named else values
+def is_series(values: Any) -> bool:
+    """Tell whether values are a pandas series, which has an index beside them."""
+    return hasattr(values, "index") and hasattr(values, "items")
+
+
+def goes_by_position(series: Any) -> bool:
+    """Tell whether the index of a pandas series is but the number of each row."""
+    return list(series.index) == list(range(len(series)))
 
 
 def encode_answers(array: NDArray[Any], source: str) -> Coded:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import as_answers, as_mapping, is_filled
+from annotrace.labels.coding import as_answers, goes_by_position, is_filled, is_series
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes, as_names, look_up
 
@@ -24,7 +24,8 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     table : LabelTable
     gold : mapping from item to class, or array-like of shape (n_items,), optional
         By name; None, NaN and, in an array, -1 is unknown. A pandas series goes by its index,
-        if that has names.
+        unless that
+        only numbers its rows.
 
     Returns
     -------
@@ -34,7 +35,8 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     known = np.full(table.n_items, -1, np.int32)
     if gold is None:
         return known
-    gold = as_mapping(gold)
+    if is_series(gold) and not goes_by_position(gold):
+        gold = dict(cast("Any", gold).items())
     if isinstance(gold, Mapping):
         filled = {name: value for name, value in gold.items() if is_filled(value)}
         item = look_up(as_names(list(filled)), table.items)

@@ -67,6 +67,15 @@ def test_the_same_seed_gives_the_same_intervals():
     assert not np.array_equal(first, other)
 
 
+def test_skills_hang_little_on_the_seed():
+    """With 40 draws, or a prior by a single one of them, the difference is more than twice as much."""
+    table, confusion = crowd(8, 20)
+    runs = [crowd_posterior(table, known(table, 0.4), confusion, seed=s) for s in range(6)]
+    low, high = runs[0].skills()
+    spread = np.std([run.moments.skill_mean for run in runs], axis=0)
+    assert np.mean(spread / (high - low)) < 0.06
+
+
 def test_work_does_not_grow_with_every_annotator(monkeypatch):
     """Minutes at 100,000 annotators otherwise: one log of gamma for each count that occurs."""
     taken = []

@@ -119,7 +119,7 @@ def test_nothing_to_gain_is_said(annotrace, sparse):
     ("words", "said"),
     [
         (("none", "--budget", 5), "none: no run here"),
-        (("run", "--budget", "inf"), "to be above 0 and finite, but got inf"),
+        (("run", "--budget", "inf"), "to be a number larger than 0, but got inf"),
         (("run", "--budget", 5, "--out", "labels.csv"), "is already there"),
         (("run", "--budget", 5, "--annotators", "absent.csv"), "absent.csv: no such file"),
         (("run", "--budget", 5, "--annotators", "labels.csv"), "expected a column 'annotator'"),

@@ -56,6 +56,14 @@ def test_the_verdict_is_said_in_words(verdict, tone, headline):
     assert (found.tone, found.headline) == (tone, headline)
 
 
+def test_known_truth_overrules_the_verdict():
+    wrong = 1 - np.arange(20) % 2
+    found = overview_of(result(wrong))
+    assert (found.tone, found.headline) == ("bad", "The labels do not show the truth")
+    assert found.lead.startswith("Items of known truth say otherwise: of 20, 0% are right")
+    assert found.steps[0].text.startswith("Look at items whose known class is not the estimated")
+
+
 def test_a_weak_verdict_names_its_classes():
     assert "not well enough for 1 of 2 classes: 0." in overview_of(result(verdict="weak")).lead
 

@@ -103,8 +103,14 @@ def print_diagnosis(fitted: Diagnosed) -> None:
     """Print whether the labels show the truth, and what would help, where that is known."""
     import click
 
-    if hasattr(fitted, "diagnosis_"):
-        click.echo(f"\n{fitted.diagnosis_}")
+    from annotrace.diagnosis.known_truth import contradiction
+
+    if not hasattr(fitted, "diagnosis_"):
+        return
+    click.echo(f"\n{fitted.diagnosis_}")
+    refuted = contradiction(fitted._scored(), fitted._estimate(), fitted.confidence_)
+    if refuted is not None:
+        click.echo(f"\n{refuted}\n  - {refuted.advice}")
 
 
 def _as_text(value: Any) -> str:

@@ -27,6 +27,8 @@ from annotrace.labels.table import LabelTable
 
 DEPENDENCE = 0.2
 SHARED = 0.3
+# Mean calibration error of `confidence_` of the default aggregation: docs/trust.md.
+USUAL_ERROR = 0.07
 # Added to every count of a report, as `annotrace.aggregation.DawidSkene` does.
 SMOOTHING = 0.01
 

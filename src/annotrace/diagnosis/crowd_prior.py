@@ -42,7 +42,7 @@ _BROAD_WORTH = 2.0
 # Right and wrong labels that each row is thought to have had: nobody is sure never to slip.
 _SLIPS = 0.25
 _EM_STEPS = 50
-_SAMPLE = 2000
+ENOUGH_ANNOTATORS = 2000
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,21 @@ def estimate_crowd_prior(counts: NDArray[Any], seed: int = 0) -> CrowdPrior:
 
     Parameters
     ----------
-    counts : ndarray of shape (n_annotators, n_classes, n_classes)
-        [annotator, true, reported].
+    counts : ndarray of shape (n_draws, n_annotators, n_classes, n_classes)
+        [draw, annotator, true, reported]: by one or more draws of the truth, of which each says as
+        much as the others. The mean over draws would make annotators look more alike than they are.
     seed : int
         Of many annotators, 2,000 drawn at random are enough.
     """
-    pooled = counts.sum(axis=0)
+    n_draws = len(counts)
+    pooled = counts.sum(axis=(0, 1)) / n_draws
+    counts = counts.reshape(-1, *pooled.shape)
     labelled = np.flatnonzero(counts.any(axis=(1, 2)))
-    if len(labelled) > _SAMPLE:
-        labelled = np.random.default_rng(seed).choice(labelled, _SAMPLE, replace=False)
+    if len(labelled) > n_draws * ENOUGH_ANNOTATORS:
+        chosen = np.random.default_rng(seed).choice
+        labelled = chosen(labelled, n_draws * ENOUGH_ANNOTATORS, replace=False)
     counts = counts[labelled]
-    right, strength, weights = _fit_tilts(*split_counts(counts), _tilted(pooled))
+    right, strength, weights = _fit_tilts(*split_counts(counts), _tilted(pooled), n_draws)
     errors = _pooled_errors(pooled)
     return CrowdPrior(right, weights, strength, errors, _fit_error_strength(counts, errors))
 
@@ -130,7 +134,7 @@ def _pooled_errors(pooled: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _fit_tilts(
-    right: NDArray[Any], wrong: NDArray[Any], tilted: NDArray[np.float64]
+    right: NDArray[Any], wrong: NDArray[Any], tilted: NDArray[np.float64], n_draws: int
 ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
     """Find the strength and the spread of tilts under which counts are most probable.
 
@@ -145,20 +149,23 @@ def _fit_tilts(
     for strength in _STRENGTHS:
         total = float(strength) + 2 * _SLIPS
         with_slips = (strength * tilted + _SLIPS) / total
-        weights, evidence = _fit_weights(_tilt_likelihood(right, wrong, with_slips, total))
+        likelihood = _tilt_likelihood(right, wrong, with_slips, total)
+        weights, evidence = _fit_weights(likelihood, n_draws * _BROAD_WORTH)
         evidence -= float(_rising(right + wrong, total).sum())
         fits.append((evidence, with_slips, total, weights))
     return max(fits, key=lambda fit: fit[0])[1:]
 
 
-def _fit_weights(log_likelihood: NDArray[Any]) -> tuple[NDArray[np.float64], float]:
-    """Fit a mixture of bumps by EM, from a broad one that is worth two annotators."""
+def _fit_weights(
+    log_likelihood: NDArray[Any], broad_worth: float
+) -> tuple[NDArray[np.float64], float]:
+    """Fit a mixture of bumps by EM, from a broad one that is worth so many annotators."""
     likelihood, highest = _exponentiated(log_likelihood)
     of_bumps = likelihood @ _BUMPS.T
     mix = _BROAD
     for _ in range(_EM_STEPS):
         shares = mix * ((1 / (of_bumps @ mix)) @ of_bumps)
-        mix = (shares + _BROAD_WORTH * _BROAD) / (len(of_bumps) + _BROAD_WORTH)
+        mix = (shares + broad_worth * _BROAD) / (len(of_bumps) + broad_worth)
     return mix @ _BUMPS, float((np.log(of_bumps @ mix) + highest).sum())
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.calibration import share_interval
+from annotrace.diagnosis.confidence import USUAL_ERROR
 from annotrace.diagnosis.identifiability import TWO_SIDED_90
+from annotrace.diagnosis.known_truth import Contradiction, contradiction
 from annotrace.labels import LabelTable
 from annotrace.report.result import Result
 
-# Mean calibration error of `confidence_` of the default aggregation: docs/trust.md.
-USUAL_ERROR = 0.07
 # An item is in doubt where its class is right with less than this chance.
 SURE = 0.8
 # A label is probably wrong where it is right with less than this chance.
@@ -83,7 +83,9 @@ class Overview(NamedTuple):
 def overview_of(result: Result) -> Overview:
     """Work out what the first screen says."""
     table = result.table
-    tone, headline, lead = _said(result)
+    judged = result.judgement is not None and result.compared
+    refuted = contradiction(table, result.estimate, result.confidence) if judged else None
+    tone, headline, lead = _said(result, refuted)
     labelled = table.labels_per_item() > 0
     n_doubtful = int(np.sum((result.confidence < SURE) & labelled))
     n_wrong = int(np.sum(label_chances(result) < WRONG))
@@ -99,7 +101,7 @@ def overview_of(result: Result) -> Overview:
         headline=headline,
         lead=lead,
         reasons=() if result.judgement is None else result.judgement.reasons,
-        steps=tuple(_steps(result, n_doubtful, n_wrong)),
+        steps=tuple(_steps(result, refuted, n_doubtful, n_wrong)),
         n_doubtful=n_doubtful,
         n_wrong=n_wrong,
         n_flagged=sum(map(is_worrying, result.crowd.flags)) if result.crowd is not None else 0,
@@ -150,8 +152,10 @@ def _measured(right: NDArray[np.bool_]) -> Share:
     return Share(share, float(low), float(high), n)
 
 
-def _said(result: Result) -> tuple[str, str, str]:
+def _said(result: Result, refuted: Contradiction | None) -> tuple[str, str, str]:
     judgement = result.judgement
+    if refuted is not None:
+        return "bad", "The labels do not show the truth", str(refuted)
     if judgement is None:
         return (
             "unknown",
@@ -186,8 +190,10 @@ def _how_weak(table: LabelTable, classes: NDArray[Any]) -> str:
     )
 
 
-def _steps(result: Result, n_doubtful: int, n_wrong: int) -> list[Step]:
-    steps = []
+def _steps(
+    result: Result, refuted: Contradiction | None, n_doubtful: int, n_wrong: int
+) -> list[Step]:
+    steps = [] if refuted is None else [Step(refuted.advice)]
     if result.judgement is None:
         steps.append(Step(_another_method(result)))
     else:

@@ -9,10 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from annotrace.diagnosis.confidence import USUAL_ERROR
 from annotrace.report.classes import agreement_of, classes_of
 from annotrace.report.curves import HEIGHT, WIDTH, curves_of
 from annotrace.report.doubts import doubtful_items, suspect_labels
-from annotrace.report.overview import SURE, USUAL_ERROR, WRONG, overview_of
+from annotrace.report.overview import SURE, WRONG, overview_of
 from annotrace.report.people import MOST_CLASSES, SHOWN_OF_EACH, people_of
 from annotrace.report.pictures import pictures_of
 from annotrace.report.result import Fitted, Result, result_of

@@ -39,9 +39,7 @@ ProperShare: TypeAlias = Annotated[
 ]
 
 Natural: TypeAlias = Annotated[int, Rule("a whole number of at least 0", lambda n: n >= 0)]
-Seed: TypeAlias = Natural | np.random.Generator | None
-OldSeed: TypeAlias = Natural | np.random.Generator | np.random.RandomState | None
-"""With what scikit-learn's users may still have."""
+Seed: TypeAlias = Natural | np.random.Generator | np.random.RandomState | None
 
 _WORDS = {
     type(None): ["None"],
@@ -50,6 +48,7 @@ _WORDS = {
     float: ["a number"],
     str: ["text"],
     PathLike: ["a path"],
+    np.random.RandomState: ["a random state"],
 }
 _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
 

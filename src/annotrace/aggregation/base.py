@@ -54,7 +54,7 @@ class Aggregation(Diagnosed, ABC):
         Stop when the objective gains less than this for each label, of 3,000 or more.
     warm_iter : int
         Iterations at most when labels are added by `partial_fit`.
-    random_state : int, Generator or None
+    random_state : int, Generator, RandomState or None
         Breaks ties in `predict`, alike until the next fit.
 
     Attributes

@@ -21,7 +21,7 @@ class MajorityVote(Aggregation):
     ----------
     smoothing : float
         Added to each count of a report, for the matrices.
-    random_state : int, Generator or None
+    random_state : int, Generator, RandomState or None
         Breaks ties in `predict`; `ties_` tells which items had one.
 
     Examples

@@ -21,7 +21,7 @@ class Wawa(IterativeWeightedVote):
     ----------
     smoothing : float
         Added to each count of an annotator's labels that agree or not.
-    random_state : int, Generator or None
+    random_state : int, Generator, RandomState or None
         Breaks ties in `predict`.
     """
 

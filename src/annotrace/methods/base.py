@@ -32,9 +32,9 @@ from annotrace.models.crowd_loss import HasColumns
 from annotrace.parameters import (
     Count,
     NotNegative,
-    OldSeed,
     Positive,
     ProperShare,
+    Seed,
     check_parameters,
 )
 from annotrace.training import (
@@ -140,7 +140,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     precision: Precision = "float32"
     fast: bool = True
     device: str = "auto"
-    random_state: OldSeed = None
+    random_state: Seed = None
     verbose: bool = False
     callbacks: Sequence[Callback] = ()
     checkpoint: str | PathLike[str] | None = None

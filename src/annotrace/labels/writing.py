@@ -119,7 +119,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         Path(name).replace(path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno and error.filename is None:
             error.filename = str(path)  # A full disk does not say of what.
         raise
 

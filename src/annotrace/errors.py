@@ -25,6 +25,17 @@ class TrainingInterrupted(KeyboardInterrupt):
     """Training was stopped from the keyboard; the message says how to go on."""
 
 
+def say_os_error(error: OSError) -> str:
+    """Say in a line what the system refused, and of which file where that is known.
+
+    >>> say_os_error(FileNotFoundError(2, "No such file or directory", "labels.csv"))
+    'labels.csv: No such file or directory.'
+    """
+    refused = error.strerror or str(error) or type(error).__name__
+    told = refused if error.filename is None else f"{error.filename}: {refused}"
+    return told.rstrip(".") + "."
+
+
 def first_few(names: object, limit: int = 3) -> str:
     """Quote the first `limit` of some names, each cut to 60 characters, for a message.
 

@@ -1,10 +1,13 @@
 """`annotrace reproduce`, end to end on digits, and drawing alone."""
 
+import errno
 import json
+from dataclasses import replace
 
 import pytest
 
 from annotrace.errors import DivergenceError
+from annotrace.experiments import digits, drawing
 from annotrace.methods import Vanilla
 
 SMALL = ("--methods", "trace,vanilla", "--seeds", 1, "--set", "epochs=1", "--limit-items", 200)
@@ -76,3 +79,19 @@ def test_help_lists_every_experiment(annotrace):
     said = annotrace("reproduce", "--help").stdout
     assert "cifar10-table      table 1 and figure 2" in said
     assert "--vanilla-decay" in said
+
+
+def test_a_disk_that_fills_while_drawing_is_told_in_a_line(
+    reproduced, annotrace, tmp_path, monkeypatch
+):
+    def full(*_):
+        with drawing.replacing(tmp_path / "out" / "digits.svg"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = sorted((tmp_path / "out").iterdir())
+    monkeypatch.setattr(digits, "EXPERIMENT", replace(digits.EXPERIMENT, draw=full))
+    drawn = annotrace("reproduce", "digits", *SMALL, "--out", "out", "--only-draw")
+    assert drawn.exit_code == 2
+    place = tmp_path / "out" / "digits.svg"
+    assert drawn.stderr == f"Error: {place}: No space left on device.\n"
+    assert sorted((tmp_path / "out").iterdir()) == before

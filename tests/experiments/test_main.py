@@ -1,8 +1,12 @@
 """The bare runner needs torch, numpy, scipy and scikit-learn, and nothing else."""
 
+import errno
 import subprocess
 import sys
 
+import pytest
+
+from annotrace.experiments import sweep
 from annotrace.experiments.__main__ import main
 from annotrace.experiments.results import read_results
 
@@ -39,3 +43,34 @@ def test_runs_are_written(tmp_path, capsys):
 def test_errors_are_a_line_and_an_exit_code(tmp_path, capsys):
     assert main(["cifar10-table", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("Error: cifar10-table needs CIFAR-10")
+
+
+@pytest.mark.parametrize("place", ["file", "file/out", "/proc/out"])
+def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+    place, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(sweep, "_do", lambda *_: pytest.fail("it ran"))
+    assert main(["digits", "--methods", "oracle", "--out", place]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"Error: {place} ")
+
+
+def refuse(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_what_the_system_refuses_is_a_line_and_an_exit_code(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sweep, "_do", refuse)
+    assert main(["digits", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "Error: No space left on device.\n"
+
+
+def test_a_reader_who_has_gone_is_no_bad_input(tmp_path, monkeypatch):
+    def gone(*_):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sweep, "_do", gone)
+    with pytest.raises(BrokenPipeError):
+        main(["digits", "--out", str(tmp_path)])

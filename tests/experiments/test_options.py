@@ -36,6 +36,10 @@ def test_constants_may_be_spelled_as_in_json_or_in_python(said, value):
         (["digits", "--seeds", "0"], "argument --seeds"),
         (["digits", "--set", "epochs"], "argument --set"),
         (["digits", "--protocol", "slow"], "argument --protocol"),
+        (["digits", "--methods", ","], "argument --methods"),
+        (["digits", "--methods", ""], "argument --methods"),
+        (["digits", "--skills", " , "], "argument --skills"),
+        (["digits", "--densities", ","], "argument --densities"),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_flag(words, said, capsys):

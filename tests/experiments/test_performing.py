@@ -40,6 +40,13 @@ def test_a_result_has_what_the_design_names(data):
     assert result["selection"] == "likelihood"
 
 
+def test_a_run_on_a_cpu_says_that_it_was_in_full_precision_and_keeps_its_key(data):
+    run = one_run("vanilla", epochs=1, precision="bf16")
+    result = perform(run, data, CPU)
+    assert result["settings"] == {"epochs": 1, "precision": "float32"}
+    assert result["key"] == run.key
+
+
 def test_the_same_run_gives_the_same_result(data):
     runs = [perform(one_run("vanilla", epochs=2), data, CPU) for _ in range(2)]
     for result in runs:

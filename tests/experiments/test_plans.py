@@ -51,6 +51,18 @@ def test_settings_that_runs_are_given_are_not_to_be_set(setting, remedy):
         ("digits", {"skills": (0.5, 0.3)}, "--skills 0.5,0.3: digits has 0.4"),
         ("mnist-em", {"vanilla_decay": 0.1}, "--vanilla-decay 0.1: mnist-em has nothing"),
         ("digits", {"set": (("lr", 0.1), ("lr", 0.2))}, "--set lr=0.1: digits has 0.2"),
+        ("digits", {"set": (("lr", 0.1), ("lr", 0.001))}, "--set lr=0.1: digits has 0.001"),
+        ("annotators", {"protocol": "paper"}, "--protocol paper: annotators has fast"),
+        (
+            "digits",
+            {"methods": ("auto", "crossfit"), "select": "truth"},
+            "--select truth: digits has nothing to choose",
+        ),
+        (
+            "digits",
+            {"methods": ("crossfit",), "set": (("select", "labels"),)},
+            "--set select=labels: digits has nothing to choose",
+        ),
     ],
 )
 def test_what_an_experiment_cannot_honour_is_refused(name, options, said):
@@ -106,3 +118,42 @@ def test_what_chooses_by_held_out_labels_does_not_say_that_the_truth_chose(name)
     chosen_by = {run.method: run.settings["select"] for run in planned(name, protocol="paper")}
     assert chosen_by.pop("crossfit") == chosen_by.pop("auto", "likelihood") == "likelihood"
     assert set(chosen_by.values()) == {"truth"}
+
+
+@pytest.mark.parametrize("asked", [{"select": "truth"}, {"set": (("select", "truth"),)}])
+def test_held_out_labels_choose_in_methods_that_know_nothing_else(asked):
+    runs = planned("digits", **asked)
+    chosen_by = {run.method: run.settings.get("select") for run in runs}
+    assert chosen_by.pop("crossfit") is chosen_by.pop("auto") is None
+    assert set(chosen_by.values()) == {"truth"}
+    usual = {run.key for run in planned("digits")}
+    same = {run.method for run in runs if run.key in usual}
+    assert same == {"auto", "crossfit"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("digits", {"set": (("epochs", 60),), "methods": ("trace", "vanilla", "mbem")}),
+        ("digits", {"set": (("epochs", 200),), "methods": ("trace",), "protocol": "paper"}),
+        ("digits", {"set": (("validation", 0.1), ("schedule", "constant"), ("batch_size", 64))}),
+        ("digits", {"set": (("restarts", 2), ("mixup", "auto")), "methods": ("trace",)}),
+        ("digits", {"set": (("diagonal", None),), "methods": ("trace",)}),
+        ("digits", {"select": "likelihood"}),
+        ("digits", {"vanilla_decay": 0.0}),
+        ("mnist-em", {"set": (("epochs", 12),), "densities": (5,)}),
+        ("mnist-em", {"set": (("precision", "bf16"),)}),
+    ],
+)
+def test_to_ask_for_what_a_run_has_anyway_is_to_ask_for_the_same_run(name, options):
+    asked = {key: options.pop(key) for key in ("set", "select", "vanilla_decay") if key in options}
+    runs, usual = planned(name, **options, **asked), planned(name, **options)
+    assert [run.key for run in runs] == [run.key for run in usual]
+
+
+def test_what_a_method_finds_by_itself_is_not_the_number_that_others_take():
+    for method in ("auto", "crossfit"):
+        runs = planned("digits", methods=(method,), set=(("epochs", 60),))
+        assert {run.settings["epochs"] for run in runs} == {60}
+        runs = planned("digits", methods=(method,), set=(("batch_size", 50),), protocol="paper")
+        assert {run.settings["batch_size"] for run in runs} == {50}

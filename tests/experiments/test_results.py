@@ -1,6 +1,9 @@
-"""results.jsonl survives a process that is killed while it writes."""
+"""results.jsonl survives a process that is killed while it writes, and a disk that is full."""
 
+import errno
+import io
 import json
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +62,44 @@ def test_what_json_has_no_word_for_is_not_written(path):
     with pytest.raises(ValueError):
         add_result(path, {"key": "c", "accuracy": float("nan")})
     assert path.read_bytes() == before
+
+
+class AlmostFull(io.FileIO):
+    """A file on a disk that takes so many bytes more."""
+
+    space = 0
+
+    def write(self, content):
+        if not self.space:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = super().write(content[: self.space])
+        self.space -= written
+        return written
+
+
+@pytest.mark.parametrize("space", [0, 1, 10])
+def test_a_line_that_the_disk_does_not_take_whole_is_not_there_at_all(path, space, monkeypatch):
+    def opened(path, *_, **__):
+        file = AlmostFull(path, "ab")
+        file.space = space
+        return file
+
+    before = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", opened)
+        with pytest.raises(RunError, match=r"results\.jsonl: No space left on device\. The run"):
+            add_result(path, {"key": "c", "accuracy": 0.7})
+    assert path.read_bytes() == before
+    add_result(path, {"key": "d"})
+    assert [result["key"] for result in read_results(path)] == ["a", "b", "d"]
+
+
+def test_a_disk_that_takes_a_line_in_parts_gets_all_of_it(path, monkeypatch):
+    class Slow(io.FileIO):
+        def write(self, content):
+            return super().write(content[:3])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda path, *_, **__: Slow(path, "ab"))
+        add_result(path, {"key": "c", "accuracy": 0.7})
+    assert [result["key"] for result in read_results(path)] == ["a", "b", "c"]

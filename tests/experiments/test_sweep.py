@@ -1,5 +1,6 @@
 """A sweep goes on where it was, keeps what others did when one fails, and asks for its data."""
 
+import contextlib
 import json
 import os
 import signal
@@ -12,11 +13,12 @@ import pytest
 from made_up import made_up
 
 import annotrace
-from annotrace.errors import DivergenceError, InputError, SweepError
+from annotrace.errors import DivergenceError, InputError, RunError, SweepError
+from annotrace.experiments.claims import claim
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import make_plan
 from annotrace.experiments.registry import find_experiment
-from annotrace.experiments.results import FILE
+from annotrace.experiments.results import FILE, add_result
 from annotrace.experiments.sweep import finished, sweep
 
 OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
@@ -110,6 +112,69 @@ def test_a_setting_that_no_run_could_use_is_refused_before_the_first(tmp_path):
     with pytest.raises(InputError, match=r"^Expected `epochs` to be .* but got 'five'"):
         sweep(find_experiment("digits"), Options(set=(("epochs", "five"),)), out=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_another_process_did_meanwhile_is_not_done_again(tmp_path, capsys):
+    other = Performer()
+
+    class Ours(Performer):
+        def __call__(self, run, data, device):
+            if not self.keys:
+                sweep(digits(other), replace(OPTIONS, methods=("vanilla",)), out=tmp_path)
+            return super().__call__(run, data, device)
+
+    ours = Ours()
+    results = sweep(digits(ours), OPTIONS, out=tmp_path)
+    assert [result["method"] for result in results] == ["trace", "vanilla"] * 2
+    assert len(other.keys) == len(ours.keys) == 2
+    assert not set(other.keys) & set(ours.keys)
+    assert capsys.readouterr().err.count("done by another process") == 2
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
+@pytest.mark.parametrize("finishes", [True, False])
+def test_what_another_process_is_at_comes_last_and_only_if_it_was_not_finished(
+    tmp_path, capsys, finishes
+):
+    plan = make_plan(digits(None), OPTIONS)
+    other = contextlib.ExitStack()
+
+    class Ours(Performer):
+        def __call__(self, run, data, device):
+            if len(self.keys) == 2:
+                if finishes:
+                    add_result(tmp_path / FILE, made_up(plan[1]))
+                other.close()
+            return super().__call__(run, data, device)
+
+    ours = Ours()
+    assert other.enter_context(claim(tmp_path, plan[1].key, wait=False))
+    results = sweep(digits(ours), OPTIONS, out=tmp_path)
+    keys = [run.key for run in plan]
+    assert [result["key"] for result in results] == keys
+    assert ours.keys == [keys[0], keys[2], keys[3], *([] if finishes else [keys[1]])]
+    assert "Another process is at 1 of the runs" in capsys.readouterr().err
+    assert len((tmp_path / FILE).read_text().splitlines()) == 4
+
+
+def test_a_run_that_cannot_be_written_ends_the_sweep(tmp_path, monkeypatch):
+    def full(path, result):
+        raise RunError("results.jsonl: No space left on device.")
+
+    monkeypatch.setattr("annotrace.experiments.sweep.add_result", full)
+    performer = Performer()
+    with pytest.raises(RunError, match="No space left"):
+        sweep(digits(performer), OPTIONS, out=tmp_path)
+    assert len(performer.keys) == 1
+
+
+def test_half_precision_is_refused_on_a_cpu_that_would_not_use_it(tmp_path):
+    options = replace(OPTIONS, set=(("precision", "bf16"),))
+    with pytest.raises(InputError, match=r"^--set precision=bf16: a sweep on a CPU trains in"):
+        sweep(digits(Performer()), options, out=tmp_path, device="cpu")
+    asked = replace(OPTIONS, set=(("precision", "float32"),))
+    assert len(sweep(digits(Performer()), asked, out=tmp_path, device="cpu")) == 4
 
 
 # A signal to the process itself, so that it always comes in the second run.

@@ -45,3 +45,14 @@ def test_a_page_says_what_its_runs_were_made_by():
     for result, version in zip(results, ["0.2.0", *["0.1.0"] * 5], strict=True):
         result["versions"] = {"annotrace": version, "torch": "2.6.0"}
     assert "annotrace 0.1.0 and 0.2.0, torch 2.6.0." in cifar10_table.table(results)
+
+
+def test_a_page_names_the_methods_whose_epoch_was_chosen_by_something_else():
+    options = Options(methods=("trace", "vanilla", "crossfit"), protocol="paper")
+    results = [made_up(run) for run in make_plan(cifar10_table.EXPERIMENT, options)]
+    for result in results:
+        result["selection"] = "likelihood" if result["method"] == "crossfit" else "truth"
+    assert (
+        "epoch chosen by accuracy against the truth of held-out items, epoch chosen by the "
+        "likelihood of held-out labels for cross-fitted EM (ours), 18 runs"
+    ) in cifar10_table.table(results)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 import click
@@ -42,6 +41,7 @@ def out_options(
 def check_folder(folder: Path, files: Iterable[str], overwrite: bool) -> None:
     """Check that a folder can take some files, and without loss."""
     from annotrace.errors import RunError
+    from annotrace.labels.writing import check_writable
 
     check_writable(folder)
     present = [name for name in files if (folder / name).exists()]
@@ -50,22 +50,6 @@ def check_folder(folder: Path, files: Iterable[str], overwrite: bool) -> None:
             f"{folder} already has {', '.join(present)}; give --out another folder, or add "
             "--overwrite."
         )
-
-
-def check_writable(folder: Path) -> None:
-    """Check that a folder, or the nearest above it that is there, can be written to."""
-    from annotrace.errors import RunError
-
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; give --out a folder.")
-    nearest = next(above for above in (folder, *folder.parents) if above.exists())
-    try:
-        with TemporaryFile(dir=nearest):
-            pass
-    except OSError as error:
-        raise RunError(
-            f"{folder} cannot be written to ({error.strerror}); give --out another folder."
-        ) from None
 
 
 def check_file(path: Path, overwrite: bool) -> None:

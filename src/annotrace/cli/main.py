@@ -19,7 +19,7 @@ from annotrace.cli.predict import predict
 from annotrace.cli.report import report
 from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
-from annotrace.errors import AnnotraceError
+from annotrace.errors import AnnotraceError, say_os_error
 from annotrace.version import __version__
 
 BAD_INPUT = 2
@@ -36,7 +36,7 @@ class OneLineError(click.ClickException):
 
 
 class Commands(click.Group):
-    """A group that tells the library's errors, files it may not touch, and Ctrl-C in one line."""
+    """A group that tells the library's errors, the system's, and Ctrl-C in one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments as typed, for the command that goes on after Ctrl-C."""
@@ -50,9 +50,9 @@ class Commands(click.Group):
         except AnnotraceError as error:
             raise OneLineError(str(error)) from None
         except OSError as error:
-            if error.filename is None or error.errno == errno.EPIPE:
+            if error.errno == errno.EPIPE:
                 raise
-            raise OneLineError(f"{error.filename}: {error.strerror}.") from None
+            raise OneLineError(say_os_error(error)) from None
         except KeyboardInterrupt as stop:
             click.echo(str(stop) or "Stopped.", err=True)
             ctx.exit(INTERRUPTED)

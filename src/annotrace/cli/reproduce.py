@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.folders import check_writable
 from annotrace.experiments.options import FLAGS, options_from
 from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 
@@ -81,6 +80,7 @@ def reproduce(
     """
     from annotrace.errors import SweepError
     from annotrace.experiments.sweep import finished, sweep
+    from annotrace.labels.writing import check_writable
 
     experiment, options = find_experiment(name), options_from(flags)
     folder = out or Path("runs") / name

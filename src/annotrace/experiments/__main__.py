@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from pathlib import Path
 from typing import Any
 
-from annotrace.errors import AnnotraceError
+from annotrace.errors import AnnotraceError, say_os_error
 from annotrace.experiments.options import FLAGS, options_from
 from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 
@@ -33,13 +34,21 @@ def main(words: list[str] | None = None) -> int:
             device=given["device"],
         )
     except AnnotraceError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return _fail(str(error))
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        return _fail(say_os_error(error))
     except KeyboardInterrupt as stop:
         print(str(stop) or "Stopped.", file=sys.stderr)
         return INTERRUPTED
     print(f"Runs in {out / FILE}: {len(results)}")
     return 0
+
+
+def _fail(message: str) -> int:
+    print("Error:", " ".join(message.split()), file=sys.stderr)
+    return BAD_INPUT
 
 
 def _parser() -> argparse.ArgumentParser:

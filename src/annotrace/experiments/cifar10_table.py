@@ -50,8 +50,7 @@ RECIPES = {
             "gem": {"steps": 2, "smoothing": 0.0},
             "mbem": {"steps": 2, "smoothing": 0.0},
             "vanilla": {"weight_decay": 1e-4},
-            # It chooses by held-out labels, whatever `select` is.
-            "crossfit": {"epochs": None, "select": "likelihood"},
+            "crossfit": {"epochs": None},
         },
     ),
     "fast": Recipe(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis import dominant_draws
+from annotrace.errors import InputError
 from annotrace.experiments.cardiac_views import cardiac_annotators
 from annotrace.experiments.runs import Run
 from annotrace.simulate import cifar10_annotators, hammer_spammers, pairwise_flippers
@@ -38,11 +39,21 @@ def confusion_of(run: Run) -> NDArray[np.float64]:
 def qualifying_seeds(crowd: str, skill: float, n_draws: int) -> tuple[int, ...]:
     """Give the first seeds whose group has a diagonally dominant mean matrix.
 
-    Where too few do, these are the first seeds of all: the experiments show what happens then.
+    Where none does, these are the first seeds of all: the experiments show what happens then.
+
+    Raises
+    ------
+    InputError
+        If some do, but fewer than are wanted.
     """
     draws = dominant_draws(_draw(crowd, skill), n_draws, tries=TRIES)
-    if len(draws) < n_draws:
+    if not draws:
         return tuple(range(n_draws))
+    if (found := len(draws)) < n_draws:
+        raise InputError(
+            f"{crowd} at {skill:g}: {found} of the first {TRIES:,} groups have a diagonally "
+            f"dominant mean matrix, and {n_draws} are wanted; give --seeds {found} or fewer."
+        )
     return tuple(seed for seed, _ in draws)
 
 

@@ -40,7 +40,10 @@ class Flag:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words:
+        raise ValueError("expected one at least")
+    return words
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -97,7 +100,8 @@ class Options:
     select: str | None = _flag(
         None,
         "What the best epoch is chosen by on the held-out tenth. The paper says accuracy, not "
-        "whether against truth or labels: truth is taken there, likelihood of labels with fast.",
+        "whether against truth or labels: truth is taken there, likelihood of labels with fast, "
+        "and always by auto and crossfit.",
         str,
         "truth|labels|likelihood",
         choices=("truth", "labels", "likelihood"),

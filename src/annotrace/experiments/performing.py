@@ -19,6 +19,9 @@ from annotrace.simulate import simulate_labels
 from annotrace.training import Epoch
 from annotrace.version import versions
 
+FLOAT32 = "float32"
+"""The precision of every run on a CPU."""
+
 WATCHED = 0.1
 """The part of the items that a curve is measured on; nothing is learned from them."""
 
@@ -43,7 +46,8 @@ def perform(run: Run, data: Split, device: torch.device) -> Result:
         train, watched = train.split(round(len(train.y) * (1 - WATCHED)), run.seed)
     crowd = confusion_of(run)
     table = simulate_labels(train.y, crowd, labels_per_item=run.density, random_state=run.seed)
-    model = _make(run, crowd, device)
+    settings = _settings(run, device)
+    model = _make(run, settings, crowd, device)
     curve: list[float] = []
     if "curve" in run.keep:
         model.set_params(callbacks=(_watch(model, watched.X, watched.y, curve),))
@@ -53,6 +57,7 @@ def perform(run: Run, data: Split, device: torch.device) -> Result:
     result = {
         **describe(run, crowd, table),
         **judge(model, (train, test), crowd, run),
+        "settings": settings,
         "seconds": round(seconds, 3),
         "selection": model.select if model.validation else "last epoch",
         "device": _device_name(device),
@@ -139,15 +144,24 @@ def rounded(values: NDArray[Any]) -> Any:
     return np.round(values, 4).tolist()
 
 
-def _make(run: Run, crowd: NDArray[Any], device: torch.device) -> CrowdEstimator:
-    estimator, _ = find_method(run.method)
+def _settings(run: Run, device: torch.device) -> dict[str, Any]:
+    """Give the settings of a run as this device has them.
+
+    Half precision is slower on a CPU. A plan, and so the key of a run, does not depend on where it
+    is run or drawn.
+    """
     settings = dict(run.settings)
-    if run.method == "oracle":
-        settings["confusion"] = crowd
-    if device.type == "cpu":
-        # Half precision is slower there, and a plan must not depend on where it is drawn.
-        settings.pop("precision", None)
-    return estimator(**settings, random_state=run.seed, device=str(device))
+    if device.type == "cpu" and "precision" in settings:
+        settings["precision"] = FLOAT32
+    return settings
+
+
+def _make(
+    run: Run, settings: dict[str, Any], crowd: NDArray[Any], device: torch.device
+) -> CrowdEstimator:
+    estimator, _ = find_method(run.method)
+    known: dict[str, Any] = {"confusion": crowd} if run.method == "oracle" else {}
+    return estimator(**settings, **known, random_state=run.seed, device=str(device))
 
 
 def _watch(

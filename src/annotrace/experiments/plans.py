@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from annotrace.errors import InputError
 from annotrace.experiments.options import FLAGS, Options
-from annotrace.experiments.runs import Experiment, Run, settled
+from annotrace.experiments.runs import Experiment, Run, setting_names, settled
 
 _Asked: TypeAlias = tuple[str, tuple[Any, ...], list[Any]]
 """An option as typed, the values asked for, and those of the plan."""
@@ -38,7 +38,7 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
         if name in _NOT_TO_SET:
             raise InputError(f"--set {name}: {_NOT_TO_SET[name]}.")
     plan = list({run.key: run for run in experiment.plan(options)}.values())
-    used = {name for run in plan for name in run.settings}
+    used = {name for run in plan for name in setting_names(run.method)}
     unused = [name for name, _ in options.set if name not in used]
     if unused:
         raise InputError(f"--set {unused[0]}: no method of {experiment.name} has such a setting.")
@@ -53,13 +53,23 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
 def _chosen(options: Options, plan: list[Run]) -> Iterator[_Asked]:
     """Give each flag that was typed, what it asks for, and what the plan has."""
     planned: dict[str, list[Any]] = {
+        "protocol": [run.protocol for run in plan],
         "methods": [run.method for run in plan],
         "seeds": _draws(plan),
         "skills": [run.skill for run in plan],
         "densities": [run.density for run in plan],
         # Without held-out items the last epoch is kept, whatever would choose.
-        "select": [r.settings.get("select") for r in plan if r.settings.get("validation") != 0],
-        "vanilla_decay": [r.settings.get("weight_decay") for r in plan if r.method == "vanilla"],
+        "select": _values(
+            "select",
+            options.select,
+            [run for run in plan if run.settings.get("validation") != 0],
+            options,
+        ),
+        "vanilla_decay": [
+            run.settings.get("weight_decay", options.vanilla_decay)
+            for run in plan
+            if run.method == "vanilla"
+        ],
         "limit_items": [run.n_items for run in plan],
     }
     for flag in FLAGS:
@@ -72,10 +82,19 @@ def _chosen(options: Options, plan: list[Run]) -> Iterator[_Asked]:
 
 def _set(options: Options, plan: list[Run]) -> Iterator[_Asked]:
     """Give the same of each setting."""
+    last = dict(options.set)
     for name, value in options.set:
-        having = [run for run in plan if name in run.settings]
-        free = [run for run in having if name not in settled(run.method, options)]
-        yield f"--set {name}={value}", (value,), [run.settings[name] for run in free]
+        yield f"--set {name}={value}", (value,), _values(name, last[name], plan, options)
+
+
+def _values(name: str, asked: Any, plan: list[Run], options: Options) -> list[Any]:
+    """Give the values of a setting in the runs whose methods leave it open.
+
+    A run that does not have it was asked for what it does anyway.
+    """
+    having = [run for run in plan if name in setting_names(run.method)]
+    free = [run for run in having if name not in settled(run.method, options)]
+    return [run.settings.get(name, asked) for run in free]
 
 
 def _draws(plan: list[Run]) -> list[int]:

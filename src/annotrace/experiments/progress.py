@@ -36,9 +36,13 @@ class Lines:
     def finish(self, run: Run, result: Result) -> None:
         """Show a run that is done."""
         self.done += 1
-        width = len(str(self.total))
-        place = f"[{self.done:{width}}/{self.total}]"
-        self.say(f"{place} {_name(run)}: {_figures(result)}  {self._left()}")
+        self.say(f"{self._place()} {_name(run)}: {_figures(result)}  {self._left()}")
+
+    def skip(self, run: Run) -> None:
+        """Show a run that another process did."""
+        self.done += 1
+        self.before += 1
+        self.say(f"{self._place()} {_name(run)}: done by another process")
 
     def fail(self, run: Run, error: Exception) -> None:
         """Show a run that went wrong."""
@@ -47,6 +51,9 @@ class Lines:
     def say(self, text: str) -> None:
         """Show a line."""
         print(text, file=sys.stderr, flush=True)
+
+    def _place(self) -> str:
+        return f"[{self.done:{len(str(self.total))}}/{self.total}]"
 
     def _left(self) -> str:
         each = (time.monotonic() - self.started) / (self.done - self.before)
@@ -82,6 +89,11 @@ class Bar(Lines):
     def finish(self, run: Run, result: Result) -> None:
         """Move the bar, and leave the line above it."""
         super().finish(run, result)
+        self.bar.update(self.task, completed=self.done)
+
+    def skip(self, run: Run) -> None:
+        """Move the bar for a run that another process did."""
+        super().skip(run)
         self.bar.update(self.task, completed=self.done)
 
     def say(self, text: str) -> None:

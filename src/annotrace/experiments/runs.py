@@ -14,8 +14,8 @@ import torch
 from annotrace.data import LabelledSet
 from annotrace.errors import InputError
 from annotrace.experiments.options import Options
-from annotrace.methods import CrowdEstimator, GeneralizedEM
-from annotrace.methods.registry import estimator_class
+from annotrace.methods import CrossFittedEM, CrowdEstimator, GeneralizedEM
+from annotrace.methods.registry import METHODS, estimator_class
 from annotrace.parameters import check_parameters
 
 Result: TypeAlias = dict[str, Any]
@@ -35,11 +35,11 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "gem": {"steps": 10, "smoothing": 0.0},
     "mbem": {"steps": 10, "smoothing": 0.0},
     "vanilla": {"weight_decay": 1e-4},
-    # Held-out labels choose in these, whatever the others go by.
-    "auto": {"select": "likelihood"},
-    "crossfit": {"select": "likelihood"},
 }
 """Settings of single methods by protocol "paper", where an experiment has no others."""
+
+CHOOSE_BY_HELD_OUT_LABELS = ("auto", "crossfit")
+"""Methods to which `select` says nothing."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,10 @@ class Run:
 
     @property
     def key(self) -> str:
-        """The name of the run: readable, and different wherever anything in it differs."""
+        """The name of the run: readable, and different wherever anything in it differs.
+
+        What is left to the library is not in it: defaults, and the version that they are of.
+        """
         told = {name: value for name, value in asdict(self).items() if name != "experiment"}
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:10]
         skill = "" if self.skill is None else f"{self.skill:g}/"
@@ -140,18 +143,27 @@ class Recipe:
     by_density: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def settings(self, method: str, density: int, options: Options) -> dict[str, Any]:
-        """Give the settings of a run, those asked for last; EM has no more steps than epochs."""
+        """Give the settings of a run, but not those asked for that it would have anyway.
+
+        So that to ask for a default is to ask for the same run. EM has no more steps than epochs.
+        """
         estimator = find_method(method)[0]
         own = {**self.by_method.get(estimator.method, {}), **self.by_method.get(method, {})}
         general = {**self.common, **self.by_density.get(density, {})}
         asked: dict[str, Any] = dict(options.set)
         if options.select is not None:
             asked["select"] = options.select
-        known = {each.name for each in fields(estimator)}
-        chosen = {**general, **own, **asked, **settled(method, options)}
-        settings = {name: value for name, value in chosen.items() if name in known}
-        model = estimator(**settings)
+        known = setting_names(method)
+        usual = {name: value for name, value in {**general, **own}.items() if name in known}
+        wanted = {**asked, **settled(method, options)}
+        changed = {name: value for name, value in wanted.items() if name in known}
+        plain, model = estimator(**usual), estimator(**{**usual, **changed})
         check_parameters(model)
+        settings = usual | {
+            name: value
+            for name, value in changed.items()
+            if _in_use(model, name) != _in_use(plain, name)
+        }
         if isinstance(model, GeneralizedEM) and model.steps > (most := epochs_of(model)):
             if "steps" in asked:
                 raise InputError(f"--set steps={model.steps}: {method} has {most} epochs to share.")
@@ -164,9 +176,28 @@ def epochs_of(model: CrowdEstimator) -> int:
     return model._settings(0).epochs
 
 
+def setting_names(method: str) -> set[str]:
+    """Name the settings that a method or variant has; none where nothing is trained."""
+    name, _ = VARIANTS.get(method, (method, {}))
+    return {each.name for each in fields(METHODS[name])} if name in METHODS else set()
+
+
+def _in_use(model: CrowdEstimator, name: str) -> Any:
+    """Give what a training goes by: a setting as it is, or else as the protocol has it."""
+    value = getattr(model, name)
+    if value is not None:
+        return value
+    # Cross-fitted EM finds its epochs, and what it starts from has no part in the paper's protocol.
+    if isinstance(model, CrossFittedEM) and (name == "epochs" or model.protocol == "paper"):
+        return None
+    return getattr(model._settings(0), name, getattr(model._protocol(), name, None))
+
+
 def settled(method: str, options: Options) -> dict[str, Any]:
-    """Give the settings of a method that ``--set`` leaves as they are."""
+    """Give the settings of a method that ``--set`` and ``--select`` leave as they are."""
     settings = find_method(method)[1]
+    if method in CHOOSE_BY_HELD_OUT_LABELS:
+        settings["select"] = "likelihood"
     if method == "vanilla" and options.vanilla_decay is not None:
         settings["weight_decay"] = options.vanilla_decay
     return settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ def draw(
     bound: str | None = None,
 ) -> list[Path]:
     """Draw one crowd: a row of panels a measure, a column a density.
+
+    Lines go through the draws that all methods have, so that they can be compared; a draw that only
+    some have is a dot.
 
     Parameters
     ----------
@@ -94,19 +98,44 @@ def close_up(axes: Axes, results: Sequence[Result]) -> None:
 
 
 def _panel(axes: Axes, results: Sequence[Result], methods: Sequence[str], measure: str) -> None:
+    told = [r for r in results if r["method"] in methods and r[measure] is not None]
+    shared = shared_draws(told)
     for name in methods:
-        own = [r for r in results if r["method"] == name and r[measure] is not None]
+        own = [r for r in told if r["method"] == name]
         if own:
-            _curve(axes, name, own, measure)
+            _curve(axes, name, own, measure, shared)
     if measure == "accuracy" and results:
-        _curve(axes, "annotators", results, "annotator_accuracy")
+        _curve(axes, "annotators", results, "annotator_accuracy", shared)
     _shade(axes, results)
 
 
-def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> None:
-    """Draw the mean over draws against skill, and a dot a draw."""
-    skills = sorted({r["skill"] for r in results})
-    values = [[100 * r[measure] for r in results if r["skill"] == skill] for skill in skills]
+def shared_draws(results: Sequence[Result]) -> set[tuple[float, int]]:
+    """Give the skills and seeds that every method has which has the skill at all.
+
+    Where an unfinished sweep has none, these are all that there are.
+    """
+    shared = set()
+    for skill in {r["skill"] for r in results}:
+        methods = {r["method"] for r in results if r["skill"] == skill}
+        own = [
+            {r["seed"] for r in results if (r["skill"], r["method"]) == (skill, name)}
+            for name in methods
+        ]
+        shared |= {(skill, seed) for seed in set.intersection(*own) or set.union(*own)}
+    return shared
+
+
+def _curve(
+    axes: Axes,
+    name: str,
+    results: Sequence[Result],
+    measure: str,
+    shared: set[tuple[float, int]],
+) -> None:
+    """Draw the mean over shared draws against skill, and a dot a draw where there are several."""
+    compared = [r for r in results if (r["skill"], r["seed"]) in shared]
+    skills = sorted({r["skill"] for r in compared})
+    values = [[100 * r[measure] for r in compared if r["skill"] == skill] for skill in skills]
     shown = look(name)
     axes.plot(
         skills,
@@ -119,10 +148,18 @@ def _curve(axes: Axes, name: str, results: Sequence[Result], measure: str) -> No
         linewidth=2.2 if name == "trace" else 1.3,
         zorder=3 if name == "trace" else 2,
     )
-    if shown.marker:
-        across = [r["skill"] for r in results]
-        draws = [100 * r[measure] for r in results]
-        axes.plot(across, draws, ".", color=shown.colour, markersize=4, alpha=0.5)
+    draws = Counter(r["skill"] for r in results)
+    dots = [r for r in results if draws[r["skill"]] > 1]
+    if dots and shown.marker:
+        axes.plot(
+            [r["skill"] for r in dots],
+            [100 * r[measure] for r in dots],
+            ".",
+            color=shown.colour,
+            alpha=0.45,
+            zorder=2.5,
+            label=f"{shown.name}, other draws" if len(compared) < len(results) else None,
+        )
 
 
 def _shade(axes: Axes, results: Sequence[Result]) -> None:

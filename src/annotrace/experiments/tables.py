@@ -183,17 +183,29 @@ def _how(results: Sequence[Result]) -> str:
     def told(name: str) -> str:
         return ", ".join(sorted({str(r[name]) for r in results if r.get(name)}))
 
-    chosen = " or ".join(SELECTION[how] for how in sorted({r["selection"] for r in trained}))
     versions = {
         package: " and ".join(sorted({r["versions"][package] for r in results}))
         for package in ("annotrace", "torch")
     }
     parts = [
         f"Protocol *{told('protocol')}*",
-        chosen,
+        _selection(trained),
         f"{len(results)} runs",
         f"{sum(r.get('seconds', 0.0) for r in results) / 60:.1f} minutes of training",
         f"on {told('device')}" if told("device") else "",
         *(f"{package} {version}" for package, version in versions.items()),
     ]
     return ", ".join(part for part in parts if part) + "."
+
+
+def _selection(results: Sequence[Result]) -> str:
+    """Say what the epoch was chosen by, and of which methods by something else."""
+    pairs = dict.fromkeys((r["selection"], look(r["method"]).name) for r in results)
+    methods = {how: [name for by, name in pairs if by == how] for how, _ in pairs}
+    usual = max(sorted(methods), key=lambda how: len(methods[how]), default=None)
+    others = [
+        f"{SELECTION[how]} for {' and '.join(methods[how])}"
+        for how in sorted(methods)
+        if how != usual
+    ]
+    return ", ".join([SELECTION[usual], *others]) if usual else ""

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
@@ -117,9 +117,25 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
         Path(name).chmod(0o666 & ~_umask())
         Path(name).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            error.filename = str(path)  # A full disk does not say of what.
         raise
+
+
+def check_writable(folder: Path) -> None:
+    """Check that a folder, or the nearest above it that is there, can be written to."""
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; give --out a folder.")
+    nearest = next(above for above in (folder, *folder.parents) if above.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise RunError(
+            f"{folder} cannot be written to ({error.strerror}); give --out another folder."
+        ) from None
 
 
 def _writer(path: Path) -> Callable[[Any, Any], None]:

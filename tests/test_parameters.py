@@ -14,6 +14,8 @@ MAKERS = [
     *((aggregation.make, entry.name) for entry in aggregation.list_aggregations()),
 ]
 
+SEED = "a whole number of at least 0, a generator, a random state or None"
+
 
 @pytest.mark.parametrize(("make", "name"), MAKERS, ids=lambda each: str(each)[:20])
 def test_what_a_method_begins_with_is_right(make, name):
@@ -33,12 +35,7 @@ def test_what_a_method_begins_with_is_right(make, name):
         ("trace", "epochs", True, "a whole number larger than 0 or None"),
         ("trace", "lr", np.inf, "a number larger than 0 or None"),
         ("trace", "validation", 1, "a number of at least 0 and below 1"),
-        (
-            "trace",
-            "random_state",
-            -1,
-            "a whole number of at least 0, a generator, a randomstate or None",
-        ),
+        ("trace", "random_state", -1, SEED),
         ("trace", "protocol", "papers", "'default' or 'paper'"),
         ("trace", "protocol", ["paper"], "'default' or 'paper'"),
         ("trace", "backbone", 3, "text or a module"),
@@ -67,7 +64,7 @@ def test_what_a_parameter_may_be_is_said(method, name, value, said):
         ("glad", "sweeps", 0, "a whole number larger than 0"),
         ("mace", "guessing", None, "a number larger than 0"),
         ("hierarchical", "tol", np.nan, "a number"),
-        ("majority", "random_state", 0.5, "a whole number of at least 0, a generator, a random state or None"),
+        ("majority", "random_state", 0.5, SEED),
     ],
 )
 def test_aggregations_say_it_too(name, setting, value, said):

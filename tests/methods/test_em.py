@@ -93,3 +93,21 @@ def test_weights_are_kept_from_step_to_step_unless_asked_not_to():
         losses[warm] = [epoch.loss for epoch in model.fit(X, table).history_]
     assert losses[True][10] < 0.8 * losses[True][0]
     assert losses[False][10] > 0.8 * losses[False][0]
+
+
+@pytest.mark.parametrize("name", ["gem", "mbem"])
+@pytest.mark.parametrize("warm", [True, False])
+def test_the_step_is_kept_that_held_out_labels_are_likeliest_by(name, warm, monkeypatch):
+    X, truth, table, _ = blobs(labels_per_item=1)
+    settings = {"epochs": 10, "lr": 1e-2, "warm": warm, "random_state": 0}
+    one_step = at.make(name, steps=1, **{**settings, "epochs": 5}).fit(X, table)
+
+    def forget(self, evidence, log_p):
+        return torch.roll(log_p.exp(), 1, dims=1)
+
+    monkeypatch.setattr(at.GeneralizedEM, "_infer", forget)
+    model = at.make(name, steps=2, **settings).fit(X, table)
+    np.testing.assert_array_equal(model.predict_proba(X), one_step.predict_proba(X))
+    np.testing.assert_array_equal(model.confusion_, one_step.confusion_)
+    last = at.make(name, steps=2, validation=0, **settings).fit(X, table)
+    assert last.score(X, truth) < 0.2 < 0.9 < model.score(X, truth)

@@ -16,7 +16,7 @@ from annotrace.experiments.runs import Result, Run, Split, find_method
 from annotrace.labels import LabelTable
 from annotrace.methods import CrowdEstimator
 from annotrace.simulate import simulate_labels
-from annotrace.training import Epoch
+from annotrace.training import Epoch, held_out_loss
 from annotrace.version import versions
 
 FLOAT32 = "float32"
@@ -99,13 +99,14 @@ def judge(model: CrowdEstimator, data: Split, crowd: NDArray[Any], run: Run) -> 
     predicted = model.predict_proba(test.X)
     rng = np.random.default_rng([run.seed, 1])
     fresh = simulate_labels(test.y, crowd, labels_per_item=run.density, random_state=rng)
-    scores = [epoch.held_out for epoch in model.history_ if epoch.held_out is not None]
+    # Where the last epoch has none, as of cross-fitting, what was kept was not chosen by one.
+    chosen = model.history_[-1].held_out is not None
     judged: Result = {
         "accuracy": round(float((predicted.argmax(1) == test.y).mean()), 5),
         "posterior_accuracy": round(float((model.posterior_.argmax(1) == train.y).mean()), 5),
         "cm_error": None,
         "label_nll": round(label_nll(model, predicted, fresh), 5),
-        "held_out": round(min(scores), 5) if scores else None,
+        "held_out": round(held_out_loss(model.history_), 5) if chosen else None,
     }
     if hasattr(model, "confusion_"):
         judged["cm_error"] = round(confusion_error(model.confusion_, crowd), 7)

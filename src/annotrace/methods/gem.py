@@ -7,6 +7,9 @@ Starting from the shares of votes q, T times:
 - M-step for the matrices: A[r, i, j] = sum_n q_ni 1[r said j of n] / sum_n q_ni 1[r labelled n];
 - E-step: q_ni proportional to p(i | x_n) prod_r A[r, i, label].
 
+The step is kept whose best epoch had the lowest held-out loss, as the paper's best model is chosen
+over the course of training: one that learned from the errors of another may be the worse of them.
+
 Slips of the paper's listing, mended here: q starts from the votes divided by the labels an item
 has, not by R; the M-step swaps i and j; indices n and i are mixed.
 
@@ -17,6 +20,8 @@ reports that it fails there. `smoothing` lets the network overrule a label.
 
 from __future__ import annotations
 
+import copy
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,10 +32,11 @@ from annotrace.aggregation.evidence import Evidence
 from annotrace.diagnosis.metrics import with_pool
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.continuing import Before
 from annotrace.methods.targets import cross_entropy
 from annotrace.models import FixedConfusion
 from annotrace.parameters import Count, NotNegative
-from annotrace.training import Batch, CrowdData, Epoch, Settings, join_histories
+from annotrace.training import Batch, CrowdData, Epoch, Settings, held_out_loss, join_histories
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -44,14 +50,17 @@ class GeneralizedEM(CrowdEstimator):
     smoothing : float
         Added to each count of the M-step for the matrices; 0 is the paper's.
     warm : bool
-        Keep the network's weights from step to step, or begin each M-step anew.
+        Keep the network's weights from step to step, as the listing does, or begin each M-step
+        anew: what it has memorised of the labels is forgotten. Digits with two labels an item by
+        pairwise flippers at .4, three draws: .921 anew, .883 kept; with five labels at .6 .982 and
+        .987. A fit that goes on from another (`warm_start`) keeps them.
     **others
         See `CrowdEstimator`.
     """
 
     steps: Count = 4
     smoothing: NotNegative = 1.0
-    warm: bool = True
+    warm: bool = False
 
     method: ClassVar[str] = "gem"
 
@@ -65,13 +74,18 @@ class GeneralizedEM(CrowdEstimator):
         truth = evidence.votes()
         self._set_matrices(evidence, truth)
         history: list[Epoch] = []
+        lowest, kept = math.inf, dict[str, Tensor]()
         for step in range(self.steps):
-            if step and not self.warm:
+            if step and self._begins_anew:
                 self.network_ = self._build_network(data).to(data.device)
-            history = join_histories(history, self._fit_network(data, truth, settings, step))
+            done = self._fit_network(data, truth, settings, step)
+            history = join_histories(history, done)
             log_p = torch.log_softmax(self._logits(data).double(), dim=1).cpu()
             self._set_matrices(evidence, evidence.set_gold(self._counted(truth, log_p)))
+            if (loss := held_out_loss(done)) <= lowest or not kept:
+                lowest, kept = loss, copy.deepcopy(nn.ModuleDict(self._parts()).state_dict())
             truth = self._infer(evidence, log_p)
+        nn.ModuleDict(self._parts()).load_state_dict(kept)
         matrices = self._layer.matrices().double().cpu().numpy()
         self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
         return history
@@ -113,6 +127,11 @@ class GeneralizedEM(CrowdEstimator):
 
     def _build_parts(self, device: torch.device) -> None:
         self._layer = FixedConfusion(self.table_.n_annotators, self.table_.n_classes).to(device)
+        self._begins_anew = not self.warm
+
+    def _go_on_from(self, before: Before) -> None:
+        # What was learned before would be lost with the first step.
+        self._begins_anew = False
 
     def _parts(self) -> dict[str, nn.Module]:
         return {"network": self.network_, "confusion": self._layer}

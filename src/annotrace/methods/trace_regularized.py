@@ -43,8 +43,8 @@ from annotrace.training import (
     CrowdData,
     Epoch,
     Settings,
-    best_epoch,
     draw_mixture,
+    held_out_loss,
     mixed_logits,
     seeded,
 )
@@ -93,8 +93,7 @@ class _Run(NamedTuple):
     @property
     def loss(self) -> float:
         """The loss of the held-out labels, if there were any."""
-        best = best_epoch(self.history)
-        return 0.0 if best is None or best.held_out is None else best.held_out
+        return held_out_loss(self.history)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -3,7 +3,7 @@
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import Stages
 from annotrace.training.devices import autocast, pick_device, repeatable, seed_of, seeded
-from annotrace.training.history import Callback, Epoch, best_epoch, join_histories
+from annotrace.training.history import Callback, Epoch, best_epoch, held_out_loss, join_histories
 from annotrace.training.loop import train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
 from annotrace.training.settings import Settings
@@ -19,6 +19,7 @@ __all__ = [
     "autocast",
     "best_epoch",
     "draw_mixture",
+    "held_out_loss",
     "join_histories",
     "mixed_logits",
     "pick_device",

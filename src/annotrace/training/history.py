@@ -39,6 +39,12 @@ def best_epoch(history: list[Epoch]) -> Epoch | None:
     return min(scored, key=lambda epoch: epoch.held_out or 0.0, default=None)
 
 
+def held_out_loss(history: list[Epoch]) -> float:
+    """Give the lowest held-out score; without a held-out part all trainings are level, at 0."""
+    best = best_epoch(history)
+    return 0.0 if best is None or best.held_out is None else best.held_out
+
+
 def join_histories(before: list[Epoch], after: list[Epoch]) -> list[Epoch]:
     """Give two trainings as one, the epochs of the second numbered on from the first."""
     done = before[-1] if before else Epoch(0, 0.0, None, 0.0)

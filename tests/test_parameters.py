@@ -67,7 +67,12 @@ def test_what_a_parameter_may_be_is_said(method, name, value, said):
         ("glad", "sweeps", 0, "a whole number larger than 0"),
         ("mace", "guessing", None, "a number larger than 0"),
         ("hierarchical", "tol", np.nan, "a number"),
-        ("majority", "random_state", 0.5, "a whole number of at least 0, a generator, a random state or None"),
+        (
+            "majority",
+            "random_state",
+            0.5,
+            "a whole number of at least 0, a generator, a random state or None",
+        ),
     ],
 )
 def test_aggregations_say_it_too(name, setting, value, said):

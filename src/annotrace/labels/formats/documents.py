@@ -160,6 +160,21 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+def rows_by_index(record: Any) -> dict[str, dict[str, Any]]:
+    """Give the rows of a frame that pandas wrote as an object of columns, each from index to value.
+
+    Nothing where the object is no such frame: its columns have the same index.
+    """
+    columns = record if isinstance(record, dict) else {}
+    indices = [list(values) if isinstance(values, dict) else [] for values in columns.values()]
+    if any(index != indices[0] for index in indices):
+        return {}
+    return {
+        index: {name: values[index] for name, values in columns.items()}
+        for index in next(iter(indices), [])
+    }
+
+
 def _first_line_is_whole(path: Path) -> bool:
     """Tell JSON lines from an object that is spread over lines."""
     try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
+from annotrace.labels.columns import names_columns
 from annotrace.labels.formats.base import (
     Answer,
     Format,
@@ -22,6 +23,7 @@ def _sniff(tasks: Any) -> bool:
     return (
         isinstance(tasks, dict)
         and any(tasks.values())
+        and not names_columns(list(tasks))
         and all(isinstance(answers, dict) and _are_labels(answers) for answers in tasks.values())
     )
 

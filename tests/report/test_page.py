@@ -130,6 +130,7 @@ def made_up(table, chances, rng):
         skill + 0.1,
         matrices,
         np.full_like(matrices, 1e-3),
+        matrices,
         [("few labels",)] * n,
     )
     judgement = Judgement("identified", (), (), np.empty(0, int), *[np.full(c, 0.3)] * 3)

@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -92,6 +93,19 @@ def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes(
     assert re.search(r"\d{3} of 100,000 annotators are shown", page)
     assert "are in annotators.csv" in page
     assert re.search(r"The 100 least sure of [\d,]+ are shown", page)
+
+
+def test_the_page_says_how_many_of_those_to_look_at_are_left_out():
+    n = 1000
+    rng = np.random.default_rng(0)
+    table = at.LabelTable.from_codes(np.arange(n) % 50, np.arange(n), np.arange(n) % 2)
+    made = made_up(table, rng.dirichlet(np.ones(2), 50), rng)
+    flags = [("takes 0 for 1",) if k % 4 else () for k in range(n)]
+    page = render(replace(made, crowd=replace(made.crowd, flags=flags)))
+    n_shown = page.count("<tbody data-check>")
+    assert f"Among them are {n_shown} of the 750 to look at." in page
+    nobody = render(replace(made, crowd=replace(made.crowd, flags=[()] * n)))
+    assert "to look at." not in nobody
 
 
 def test_the_most_classes_of_a_matrix_with_long_names_fit_too():

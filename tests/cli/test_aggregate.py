@@ -89,6 +89,7 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
     [
         ("1,a,cat 1,b,Cat 2,a,dog 2,b,dog", "the classes 'Cat', 'cat' differ only in capitals"),
         ("1,a,cat 1,A,dog 2,a,dog 2,A,dog", "the annotators 'A', 'a' differ only in capitals"),
+        ("x,a,cat X,b,dog y,a,dog y,b,cat", "the items 'x', 'X' differ only in capitals"),
         ("1,a,1 1,b,1.0 2,a,2 2,b,2", "the classes '1', '1.0' differ only in capitals, spaces, a"),
         ("1,\u00e9,x 1,e\u0301,y 2,\u00e9,y", "the annotators 'e\u0301', '\u00e9' differ only in"),
         ("1,a,0 1,b,-1 2,a,0 2,b,1", "'-1' is taken for a class; where it means that"),

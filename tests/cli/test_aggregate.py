@@ -192,7 +192,7 @@ def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace,
     result = annotrace("aggregate", "labels.csv", *COLUMNS, *words)
     assert result.exit_code == 0
     assert result.stderr.startswith("Warning: DawidSkene was still gaining after 1 iterations")
-    assert "--max-iter" in result.stderr
+    assert "raise --max-iter, or from Python accept" in result.stderr
 
 
 def test_names_are_shown_as_they_are(annotrace, crowd):

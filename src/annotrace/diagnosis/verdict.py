@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.findings import Findings, examine
+from annotrace.diagnosis.flags import FEW_LABELS_A_CLASS
 from annotrace.diagnosis.reasons import LEAST_MARGIN, Reason, find_reasons, listed
 from annotrace.labels.table import LabelTable
 
@@ -145,7 +146,7 @@ _KINDS = {
     "adversarial": "Right less often than by chance",
     "mixes up": "Mixes up two classes",
     "takes": "Takes one class for another",
-    "few labels": "Few labels, wide intervals",
+    "few labels": f"Few labels, less than {FEW_LABELS_A_CLASS} a class",
     "no labels": "No labels, taken for anybody",
 }
 

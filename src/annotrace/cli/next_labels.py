@@ -204,7 +204,7 @@ def _nothing_to_ask(table: LabelTable, people: People, budget: float) -> str:
         return "nobody can be asked, every capacity being 0"
     able = free & np.array([str(name) not in done for name in people.names.tolist()])
     if not able.any():
-        return "everybody who can be asked has labelled every item"
+        return "everybody who can be asked has labelled every item; --annotators names others"
     cheapest = people.cost[able].min()
     if cheapest > budget:
         return f"the cheapest label costs {cheapest:g}, and the budget is {budget:g}"

@@ -25,6 +25,12 @@ def test_agreement_is_that_of_the_diagnosis(small):
     assert values["Cohen's kappa"] == at.diagnosis.pairwise_kappa(small).mean()
 
 
+def test_the_page_says_which_kappa_it_is(small):
+    (meaning,) = (it.meaning for it in agreement_of(small) if it.name == "Cohen's kappa")
+    assert meaning.startswith("unweighted, for classes without order: mean over pairs")
+    assert meaning.endswith("share 20 items or more, each pair counting by what it shares")
+
+
 def test_there_is_no_agreement_with_one_label_an_item():
     assert agreement_of(at.LabelTable.from_codes([0, 1], [0, 1], [0, 1])) == []
 

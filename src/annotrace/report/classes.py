@@ -135,7 +135,10 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
 def _cohen(pairs: PairwiseKappa) -> Agreement:
     if np.all(pairs.n_shared < LEAST_SHARED):
         return Agreement("Cohen's kappa", None, f"no two annotators share {LEAST_SHARED} items")
-    meaning = f"mean over pairs of annotators who share {LEAST_SHARED} items or more"
+    meaning = (
+        "unweighted, for classes without order: mean over pairs of annotators who share "
+        f"{LEAST_SHARED} items or more, each pair counting by what it shares"
+    )
     return _agreement("Cohen's kappa", pairs.mean(), meaning)
 
 

@@ -108,6 +108,25 @@ def test_the_page_says_how_many_of_those_to_look_at_are_left_out():
     assert "to look at." not in nobody
 
 
+def test_the_page_says_what_skills_are_measured_against(small, aggregated):
+    truth = np.array([int(name.split("-")[1]) % 3 for name in small.items.tolist()])
+    scored = small._replace(truth=truth)
+    gold = {"photo-0": "cat", "photo-1": "dog"}
+
+    def said(model):
+        return " ".join(render(result_of(model)).split())
+
+    fit = at.aggregation.PooledDawidSkene().fit
+    assert "measured against the estimated truth; the bar" in said(aggregated)
+    assert "measured against the estimated truth, not the known one; the bar" in said(fit(scored))
+    assert (
+        "measured against the known class of the 2 items that were learned from and the estimated "
+        "truth of the others; the bar" in said(fit(small, gold=gold))
+    )
+    skills = [fit(table).annotators_["skill"] for table in (small, scored)]
+    np.testing.assert_array_equal(*skills)
+
+
 def test_the_most_classes_of_a_matrix_with_long_names_fit_too():
     n_annotators, n_classes = 1000, 20
     rng = np.random.default_rng(0)

@@ -110,7 +110,8 @@ def diagnose(
         that has not seen an item's labels says of it. Without it a classifier is taken to tie the
         items together, and its word is had from the posterior by taking the labels out.
     gold : ndarray of int, shape (n_items,), optional
-        The code of the class of items of which it is known for certain, -1 elsewhere.
+        The code of the class of items of which it is known for certain, -1 elsewhere. Skills are
+        measured against it there, and against what the truth may be of all other items.
     seed : int
         Of the draws that error bars come from.
     """

@@ -106,6 +106,15 @@ def test_what_is_seldom_meant_is_told(annotrace, tmp_path, rows, said):
     assert f"Note: {said}" in result.stdout
 
 
+@pytest.mark.parametrize(("n_classes", "told"), [(200, False), (201, True)])
+def test_very_many_classes_are_told(annotrace, tmp_path, n_classes, told):
+    rows = [f"{k},{who},c{k % n_classes}" for k in range(300) for who in "ab"]
+    (tmp_path / "many.csv").write_text("\n".join(["item,worker,label", *rows]))
+    result = annotrace("convert", "many.csv", "--out", "labels.csv")
+    assert result.exit_code == 0, result.output
+    assert (f"Note: {n_classes} classes are many" in result.stdout) is told
+
+
 def test_what_a_note_says_to_skip_can_be_skipped(annotrace, tmp_path):
     (tmp_path / "odd.csv").write_text("item,ann,bob\n1,0,-1\n2,0,1\n3,-1,1\n")
     result = annotrace("aggregate", "odd.csv", "--skip", "-1", "--out", "run")

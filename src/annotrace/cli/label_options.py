@@ -24,6 +24,9 @@ Command = Callable[..., Any]
 # What programs write where there is no label.
 MISSING = ("-1", "nan", "na", "null")
 
+# Few tasks have more, and most columns of text or numbers do.
+MANY_CLASSES = 200
+
 FORMATS = (
     "table",
     "label-studio",
@@ -196,6 +199,11 @@ def _describe_oddities(table: LabelTable) -> list[str]:
         for name in map(str, table.classes.tolist())
         if name.strip().casefold() in MISSING
     ]
+    if table.n_classes > MANY_CLASSES:
+        notes.append(
+            f"Note: {table.n_classes:,} classes are many; often they are free text or identifiers "
+            "of a column that is not the label's. If so, say which is with --label."
+        )
     if again := table.n_labels - _n_pairs(table):
         notes.append(
             f"Note: labels that repeat an item and annotator: {again:,}. They count as further "

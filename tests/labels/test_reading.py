@@ -106,13 +106,14 @@ LONG = {"task": ["1", "2", "1"], "worker": ["kim", "kim", "lee"], "answer": ["x"
 
 @pytest.mark.parametrize("index", [None, ["p", "q", "r"]])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_frame_that_pandas_wrote_by_column(read, index, indent):
+@pytest.mark.parametrize("orient", ["columns", "index"])
+def test_a_frame_that_pandas_wrote_as_an_object(read, index, indent, orient):
     frame = pd.DataFrame(LONG, index=index)
-    table = read(frame.to_json(indent=indent), "labels.json", skip=[""])
+    table = read(frame.to_json(orient=orient, indent=indent), "labels.json", skip=[""])
     assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
     last = 2 if index is None else "r"
     with pytest.raises(InputError, match=f"index {last}: field 'answer' is empty"):
-        read(frame.to_json(), "labels.json")
+        read(frame.to_json(orient=orient), "labels.json")
 
 
 def test_a_frame_by_column_with_other_names_is_a_table_if_said_so(read):

@@ -23,8 +23,9 @@ def _sniff(tasks: Any) -> bool:
     return (
         isinstance(tasks, dict)
         and any(tasks.values())
-        and not names_columns(list(tasks))
         and all(isinstance(answers, dict) and _are_labels(answers) for answers in tasks.values())
+        and not names_columns(list(tasks))
+        and not names_columns(list(next(iter(tasks.values()))))
     )
 
 

@@ -89,6 +89,7 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
     [
         ("1,a,cat 1,b,Cat 2,a,dog 2,b,dog", "the classes 'Cat', 'cat' differ only in capitals"),
         ("1,a,cat 1,A,dog 2,a,dog 2,A,dog", "the annotators 'A', 'a' differ only in capitals"),
+        ("x,a,cat X,b,dog y,a,dog y,b,cat", "the items 'x', 'X' differ only in capitals"),
         ("1,a,1 1,b,1.0 2,a,2 2,b,2", "the classes '1', '1.0' differ only in capitals, spaces, a"),
         ("1,\u00e9,x 1,e\u0301,y 2,\u00e9,y", "the annotators 'e\u0301', '\u00e9' differ only in"),
         ("1,a,0 1,b,-1 2,a,0 2,b,1", "'-1' is taken for a class; where it means that"),
@@ -103,6 +104,15 @@ def test_what_is_seldom_meant_is_told(annotrace, tmp_path, rows, said):
     result = annotrace("aggregate", "odd.csv", "--out", "run")
     assert result.exit_code == 0, result.output
     assert f"Note: {said}" in result.stdout
+
+
+@pytest.mark.parametrize(("n_classes", "told"), [(200, False), (201, True)])
+def test_very_many_classes_are_told(annotrace, tmp_path, n_classes, told):
+    rows = [f"{k},{who},c{k % n_classes}" for k in range(300) for who in "ab"]
+    (tmp_path / "many.csv").write_text("\n".join(["item,worker,label", *rows]))
+    result = annotrace("convert", "many.csv", "--out", "labels.csv")
+    assert result.exit_code == 0, result.output
+    assert (f"Note: {n_classes} classes are many" in result.stdout) is told
 
 
 def test_what_a_note_says_to_skip_can_be_skipped(annotrace, tmp_path):
@@ -191,7 +201,7 @@ def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace,
     result = annotrace("aggregate", "labels.csv", *COLUMNS, *words)
     assert result.exit_code == 0
     assert result.stderr.startswith("Warning: DawidSkene was still gaining after 1 iterations")
-    assert "--max-iter" in result.stderr
+    assert "raise --max-iter, or from Python accept" in result.stderr
 
 
 def test_names_are_shown_as_they_are(annotrace, crowd):

@@ -101,18 +101,46 @@ def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
 
 
 def test_nothing_to_ask_is_said(annotrace, run):
+    said = "without a row: everybody who can be asked has labelled every item; --annotators names"
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 0
-    assert "without a row: everybody who can be asked has labelled every item." in result.output
+    assert said in result.output
     (run.parent / "people.csv").write_text("annotator\nann\n")
     result = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv", "--overwrite")
-    assert "everybody who can be asked has labelled every item." in result.output
+    assert said in result.output
 
 
-def test_nothing_to_gain_is_said(annotrace, sparse):
-    result = annotrace("next", "run", "--budget", 5, "--capacity", 0)
-    assert result.exit_code == 0
+def test_why_nobody_is_asked_is_said(annotrace, sparse):
+    def said(*words):
+        result = annotrace("next", "run", "--overwrite", *words)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    nobody = said("--budget", 5, "--capacity", 0)
+    assert "without a row: nobody can be asked, every capacity being 0." in nobody
+    (sparse / "people.csv").write_text("annotator,capacity,cost\np0,,9\np1,,2.5\np2,0,1\n")
+    poor = said("--budget", 2, "--annotators", "people.csv")
+    assert "without a row: the cheapest label costs 2.5, and the budget is 2." in poor
+
+
+def test_nothing_to_gain_is_said(annotrace, tmp_path):
+    # By ten people who all say the same of every item but the last, which one has yet to label.
+    rows = [f"i{k},p{who},{'ab'[k % 2]}" for k in range(40) for who in range(10)][:-1]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
+    assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
+    result = annotrace("next", "run", "--budget", 5)
     assert "without a row: no label that may be asked for would gain anything." in result.output
+
+
+def test_newcomers_are_told_and_those_who_may_be_known(annotrace, sparse):
+    names = ["p0", "P1 ", "p2.", "p33", "kim"]
+    (sparse / "people.csv").write_text("\n".join(["annotator", *names]) + "\n")
+    said = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv").output
+    assert "Note: 'P1 ' is not in the labels, but 'p1' is: write them alike if they are" in said
+    assert "Note: 'p2.' is not in the labels, but 'p2' is" in said
+    assert said.count("Note: ") == 2
+    assert "Newcomers: 4 are not in the labels ('P1 ', 'p2.', 'p33', 'kim')" in said
+    assert "Newcomers" not in annotrace("next", "run", "--budget", 5, "--overwrite").output
 
 
 @pytest.mark.parametrize(

@@ -25,3 +25,4 @@ def test_those_with_few_labels_are_accused_of_nothing_else(learned):
     few = table.labels_per_annotator() < 16
     assert few.sum() > 100
     assert {flag for who in np.flatnonzero(few) for flag in found.flags[who]} == {"few labels"}
+    assert "- Few labels, less than 4 a class: " in str(found)

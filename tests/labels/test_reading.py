@@ -5,6 +5,7 @@ import threading
 import zipfile
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -98,6 +99,29 @@ def test_json_numbers_stay_as_written(read):
 def test_json_nan_is_missing(read):
     lines = ['{"item": 1, "a": NaN, "b": "x"}', '{"item": 2, "a": "y", "b": "NaN"}']
     assert rows(read("\n".join(lines))) == [("1", "b", "x"), ("2", "a", "y"), ("2", "b", "NaN")]
+
+
+LONG = {"task": ["1", "2", "1"], "worker": ["kim", "kim", "lee"], "answer": ["x", "y", None]}
+
+
+@pytest.mark.parametrize("index", [None, ["p", "q", "r"]])
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("orient", ["columns", "index"])
+def test_a_frame_that_pandas_wrote_as_an_object(read, index, indent, orient):
+    frame = pd.DataFrame(LONG, index=index)
+    table = read(frame.to_json(orient=orient, indent=indent), "labels.json", skip=[""])
+    assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
+    last = 2 if index is None else "r"
+    with pytest.raises(InputError, match=f"index {last}: field 'answer' is empty"):
+        read(frame.to_json(orient=orient), "labels.json")
+
+
+def test_a_frame_by_column_with_other_names_is_a_table_if_said_so(read):
+    wide = pd.DataFrame({"key": ["1", "2"], "kim": ["x", "y"]}).to_json()
+    table = read(wide, "labels.json", item="key", format="table")
+    assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
+    with pytest.raises(InputError, match=r"If it is a table, say so with format='table'"):
+        read(wide, "labels.json", label="kim")
 
 
 def test_quoted_cells_with_separators_and_line_breaks(read):

@@ -17,7 +17,7 @@ def result(truth=None, flags=((), ()), verdict="identified", advice=(), posterio
         posterior = np.where(np.eye(2)[np.arange(n) % 2] == 1, 0.9, 0.1)
     skill = np.array([0.9, 0.8])
     matrices = np.stack([np.full((2, 2), 0.5)] * 2)
-    crowd = Crowd(skill, skill - 0.05, skill + 0.05, matrices, matrices / 100, flags)
+    crowd = Crowd(skill, skill - 0.05, skill + 0.05, matrices, matrices / 100, 10 * matrices, flags)
     margins = [np.full(2, 0.5)] * 3
     judgement = Judgement(verdict, (), tuple(advice), np.array([0]), *margins)
     return Result(table, posterior, posterior, crowd, judgement, "trace")

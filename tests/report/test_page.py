@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -94,6 +95,38 @@ def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes(
     assert re.search(r"The 100 least sure of [\d,]+ are shown", page)
 
 
+def test_the_page_says_how_many_of_those_to_look_at_are_left_out():
+    n = 1000
+    rng = np.random.default_rng(0)
+    table = at.LabelTable.from_codes(np.arange(n) % 50, np.arange(n), np.arange(n) % 2)
+    made = made_up(table, rng.dirichlet(np.ones(2), 50), rng)
+    flags = [("takes 0 for 1",) if k % 4 else () for k in range(n)]
+    page = render(replace(made, crowd=replace(made.crowd, flags=flags)))
+    n_shown = page.count("<tbody data-check>")
+    assert f"Among them are {n_shown} of the 750 to look at." in page
+    nobody = render(replace(made, crowd=replace(made.crowd, flags=[()] * n)))
+    assert "to look at." not in nobody
+
+
+def test_the_page_says_what_skills_are_measured_against(small, aggregated):
+    truth = np.array([int(name.split("-")[1]) % 3 for name in small.items.tolist()])
+    scored = small._replace(truth=truth)
+    gold = {"photo-0": "cat", "photo-1": "dog"}
+
+    def said(model):
+        return " ".join(render(result_of(model)).split())
+
+    fit = at.aggregation.PooledDawidSkene().fit
+    assert "measured against the estimated truth; the bar" in said(aggregated)
+    assert "measured against the estimated truth, not the known one; the bar" in said(fit(scored))
+    assert (
+        "measured against the known class of the 2 items that were learned from and the estimated "
+        "truth of the others; the bar" in said(fit(small, gold=gold))
+    )
+    skills = [fit(table).annotators_["skill"] for table in (small, scored)]
+    np.testing.assert_array_equal(*skills)
+
+
 def test_the_most_classes_of_a_matrix_with_long_names_fit_too():
     n_annotators, n_classes = 1000, 20
     rng = np.random.default_rng(0)
@@ -130,6 +163,7 @@ def made_up(table, chances, rng):
         skill + 0.1,
         matrices,
         np.full_like(matrices, 1e-3),
+        matrices,
         [("few labels",)] * n,
     )
     judgement = Judgement("identified", (), (), np.empty(0, int), *[np.full(c, 0.3)] * 3)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,13 @@ def crowd_of(matrices, n_labels, variance=1e-4):
     )
     skill = np.diagonal(matrices, axis1=1, axis2=2).mean(axis=1)
     crowd = Crowd(
-        skill, skill - 0.05, skill + 0.05, matrices, np.full(matrices.shape, variance), [()] * n
+        skill,
+        skill - 0.05,
+        skill + 0.05,
+        matrices,
+        np.full(matrices.shape, variance),
+        matrices * np.array(n_labels)[:, None, None] / c,
+        [()] * n,
     )
     posterior = np.full((50, c), 1 / c)
     return Result(table, posterior, posterior, crowd, None, "trace")
@@ -36,6 +44,20 @@ def test_people_are_ranked_by_skill():
 def test_the_crowd_counts_people_by_their_labels():
     result = crowd_of(np.stack([coin(0.0, 2), coin(1.0, 2)]), [10, 30])
     np.testing.assert_allclose(crowd_matrix(result), coin(0.75, 2))
+
+
+def test_labels_of_other_classes_do_not_count_in_the_row_of_a_class():
+    many, few = np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([[0.9, 0.1], [0.2, 0.8]])
+    result = crowd_of(np.stack([many, few]), [3000, 30])
+    counts = np.array([[[1500, 1500], [0, 0]], [[9, 1], [4, 16]]])
+    result = replace(result, crowd=replace(result.crowd, counts=counts))
+    np.testing.assert_allclose(crowd_matrix(result), [[1509 / 3010, 1501 / 3010], [0.2, 0.8]])
+
+
+def test_a_class_without_labels_is_taken_for_what_people_are_thought_to_do():
+    result = crowd_of(np.stack([coin(0.6, 2), coin(0.8, 2)]), [10, 30])
+    result = replace(result, crowd=replace(result.crowd, counts=np.zeros((2, 2, 2))))
+    np.testing.assert_allclose(crowd_matrix(result), coin(0.7, 2))
 
 
 def test_sure_differences_from_the_crowd_are_told():

@@ -250,7 +250,7 @@ class Aggregation(Diagnosed, ABC):
     def _warn(self) -> None:
         warnings.warn(
             f"{type(self).__name__} was still gaining after {self.max_iter} iterations: raise "
-            f"`max_iter`, or accept a coarser answer with a `tol` above {self.tol:g}.",
+            f"`max_iter`, or from Python accept a coarser answer, with tol= above {self.tol:g}.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import functools
-import re
 import shlex
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.cli.look_alikes import nearly_equal
 from annotrace.cli.warned import telling_warnings
 
 if TYPE_CHECKING:
@@ -24,6 +23,9 @@ Command = Callable[..., Any]
 
 # What programs write where there is no label.
 MISSING = ("-1", "nan", "na", "null")
+
+# Few tasks have more, and most columns of text or numbers do.
+MANY_CLASSES = 200
 
 FORMATS = (
     "table",
@@ -184,8 +186,12 @@ def _describe_oddities(table: LabelTable) -> list[str]:
     notes = [
         f"Note: the {what} {first_few(names, 4)} differ only in capitals, spaces, a final .0 or "
         "how accents are encoded, and are taken for different ones: write them alike in the file."
-        for what, vocabulary in (("classes", table.classes), ("annotators", table.annotators))
-        for names in _nearly_equal(vocabulary.tolist())[:1]
+        for what, vocabulary in (
+            ("classes", table.classes),
+            ("annotators", table.annotators),
+            ("items", table.items),
+        )
+        for names in nearly_equal(vocabulary.tolist())[:1]
     ]
     notes += [
         f"Note: {name!r} is taken for a class; where it means that there is no label, add "
@@ -193,25 +199,17 @@ def _describe_oddities(table: LabelTable) -> list[str]:
         for name in map(str, table.classes.tolist())
         if name.strip().casefold() in MISSING
     ]
+    if table.n_classes > MANY_CLASSES:
+        notes.append(
+            f"Note: {table.n_classes:,} classes are many; often they are free text or identifiers "
+            "of a column that is not the label's. If so, say which is with --label."
+        )
     if again := table.n_labels - _n_pairs(table):
         notes.append(
             f"Note: labels that repeat an item and annotator: {again:,}. They count as further "
             "ones; --repeats first or last keeps one."
         )
     return notes
-
-
-def _nearly_equal(names: list[Any]) -> list[list[str]]:
-    """Group names that differ only in capitals, spaces, a final .0 or how accents are encoded."""
-    groups: dict[str, list[str]] = {}
-    for name in map(str, names):
-        groups.setdefault(_essence(name), []).append(name)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _essence(name: str) -> str:
-    folded = unicodedata.normalize("NFC", "".join(name.casefold().split()))
-    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", folded)
 
 
 def _n_pairs(table: LabelTable) -> int:

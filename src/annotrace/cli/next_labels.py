@@ -11,10 +11,12 @@ from annotrace.cli.folders import check_file
 from annotrace.cli.tables import SHOWN, print_table
 
 if TYPE_CHECKING:
+    from annotrace.allocation.people import People
     from annotrace.labels import LabelTable
 
 FILE = "next.csv"
 COLUMNS = ("annotator", "capacity", "cost")
+NAMED = 5
 
 
 @click.command("next", short_help="Choose who should label what next.")
@@ -85,6 +87,7 @@ def next_labels(
       annotrace next run --budget 80.5 --annotators people.csv --per-item 2
     """
     from annotrace.allocation import allocate
+    from annotrace.allocation.people import People
     from annotrace.labels.writing import write_csv
     from annotrace.methods.runs import load
 
@@ -103,7 +106,10 @@ def next_labels(
     )
     write_csv(frame, out)
     if not quiet:
-        _tell(frame, budget, out, _nothing_to_ask(model.table_, available))
+        asked = People(model.table_.annotators, available, cost)
+        for line in _describe_newcomers(model.table_, asked):
+            click.echo(line)
+        _tell(frame, budget, out, _nothing_to_ask(model.table_, asked, budget))
 
 
 def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
@@ -164,14 +170,44 @@ def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list
     return values
 
 
-def _nothing_to_ask(table: LabelTable, available: Any) -> str:
+def _describe_newcomers(table: LabelTable, people: People) -> list[str]:
+    """Tell who is not in the labels, and who may be somebody that is."""
+    from annotrace.cli.look_alikes import look_alikes
+    from annotrace.errors import first_few
+
+    new = [str(name) for name in people.names[table.n_annotators :].tolist()]
+    if not new:
+        return []
+    alike = look_alikes(new, table.annotators.tolist())
+    notes = [
+        f"Note: {name!r} is not in the labels, but {known!r} is: write them alike if they are the "
+        "same."
+        for name, known in list(alike.items())[:NAMED]
+    ]
+    said = "1 is" if len(new) == 1 else f"{len(new):,} are"
+    return [
+        *notes,
+        f"Newcomers: {said} not in the labels ({first_few(new, NAMED)}), and taken to label as all "
+        "together do until their own labels tell.",
+    ]
+
+
+def _nothing_to_ask(table: LabelTable, people: People, budget: float) -> str:
     """Say why nobody is asked for anything, where that is so."""
+    import numpy as np
     import polars as pl
 
     labelled = table.to_frame().group_by("annotator").agg(pl.col("item").n_unique())
     done = {str(name) for name, n_items in labelled.rows() if n_items == table.n_items}
-    if set(available if isinstance(available, dict) else map(str, table.annotators)) <= done:
-        return "everybody who can be asked has labelled every item"
+    free = people.capacity > 0
+    if not free.any():
+        return "nobody can be asked, every capacity being 0"
+    able = free & np.array([str(name) not in done for name in people.names.tolist()])
+    if not able.any():
+        return "everybody who can be asked has labelled every item; --annotators names others"
+    cheapest = people.cost[able].min()
+    if cheapest > budget:
+        return f"the cheapest label costs {cheapest:g}, and the budget is {budget:g}"
     return "no label that may be asked for would gain anything"
 
 

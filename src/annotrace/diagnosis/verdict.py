@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.findings import Findings, examine
+from annotrace.diagnosis.flags import FEW_LABELS_A_CLASS
 from annotrace.diagnosis.reasons import LEAST_MARGIN, Reason, find_reasons, listed
 from annotrace.labels.table import LabelTable
 
@@ -109,7 +110,8 @@ def diagnose(
         that has not seen an item's labels says of it. Without it a classifier is taken to tie the
         items together, and its word is had from the posterior by taking the labels out.
     gold : ndarray of int, shape (n_items,), optional
-        The code of the class of items of which it is known for certain, -1 elsewhere.
+        The code of the class of items of which it is known for certain, -1 elsewhere. Skills are
+        measured against it there, and against what the truth may be of all other items.
     seed : int
         Of the draws that error bars come from.
     """
@@ -145,7 +147,7 @@ _KINDS = {
     "adversarial": "Right less often than by chance",
     "mixes up": "Mixes up two classes",
     "takes": "Takes one class for another",
-    "few labels": "Few labels, wide intervals",
+    "few labels": f"Few labels, less than {FEW_LABELS_A_CLASS} a class",
     "no labels": "No labels, taken for anybody",
 }
 

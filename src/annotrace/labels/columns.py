@@ -151,6 +151,12 @@ def find_column(
     return ranked[0][1] if ranked else None
 
 
+def names_columns(names: Sequence[Any]) -> bool:
+    """Tell whether an item, an annotator and a label column are all among some names."""
+    roles = ("item", "annotator", "label")
+    return all(any(_rank(str(name), role) for name in names) for role in roles)
+
+
 def column_names(frame: Any) -> list[Any]:
     """Give the names of a frame's columns; none if it is no frame."""
     # What pyarrow calls its columns are the columns themselves.

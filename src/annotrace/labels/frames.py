@@ -48,8 +48,8 @@ class Sheet:
     columns : sequence of column names
     column : callable
         Gives the codes of a column by its name.
-    numbers : sequence of int, optional
-        The number of each row; counted from 0 unless given.
+    numbers : sequence, optional
+        The number or name of each row; counted from 0 unless given.
     place : str
         How a cell is named: a format with `row` and `column`.
     """
@@ -57,7 +57,7 @@ class Sheet:
     source: str
     columns: Sequence[Any]
     column: Callable[[Any], Coded]
-    numbers: Sequence[int] | NDArray[np.int64] | None = None
+    numbers: Sequence[Any] | NDArray[np.int64] | None = None
     place: str = "row index {row}, column {column!r}"
 
     def cell(self, row: int, column: Any) -> str:

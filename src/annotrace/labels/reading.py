@@ -18,7 +18,7 @@ from annotrace.labels.columns import Layout, Named, find_layout
 from annotrace.labels.delimited import read_delimited
 from annotrace.labels.files import NPY, ZIP, check_file, load_arrays, read_bytes
 from annotrace.labels.formats.base import objects
-from annotrace.labels.formats.documents import Document, open_document
+from annotrace.labels.formats.documents import Document, open_document, rows_by_index
 from annotrace.labels.frames import Sheet, table_from_sheet
 from annotrace.labels.importing import Imported, Request, find_format, import_answers
 from annotrace.labels.stacking import stack_sheets
@@ -99,7 +99,8 @@ def _check_no_columns(named: Named, title: str, path: Path) -> None:
         if getattr(named, role) is not None:
             raise InputError(
                 f"{path} is {title}, where {role}= (--{role}) has no column to name. Leave it out; "
-                "question= and annotator_name= say what such a file does not."
+                "question= and annotator_name= say what such a file does not. If it is a table, "
+                "say so with format='table' (--from table)."
             )
 
 
@@ -143,13 +144,21 @@ def _sheet_of_document(document: Document) -> Sheet:
     for number, record in objects(document):
         numbers.append(number)
         records.append(record)
+    if len(records) == 1 and (rows := rows_by_index(records[0])):
+        return _sheet_of_records(document.path, "index", list(rows), list(rows.values()))
+    return _sheet_of_records(document.path, document.unit, numbers, records)
+
+
+def _sheet_of_records(
+    path: Path, unit: str, numbers: Sequence[Any], records: Sequence[dict[str, Any]]
+) -> Sheet:
     fields = list(dict.fromkeys(field for record in records for field in record))
     return Sheet(
-        str(document.path),
+        str(path),
         fields,
         lambda name: encode_values([_as_written(record.get(name)) for record in records]),
         numbers,
-        f"{document.unit} {{row}}: field {{column!r}}",
+        f"{unit} {{row}}: field {{column!r}}",
     )
 
 

@@ -31,8 +31,8 @@ class ClassFacts(NamedTuple):
     Attributes
     ----------
     name : str
-    n_items : float
-        Expected.
+    n_items : int
+        Of which it is the estimated class.
     n_labels : int
         Given.
     recognised : float
@@ -45,7 +45,7 @@ class ClassFacts(NamedTuple):
     """
 
     name: str
-    n_items: float
+    n_items: int
     n_labels: int
     recognised: float
     taken_for: list[Mistake]
@@ -88,14 +88,15 @@ def classes_of(result: Result) -> Classes:
     """Work out what is said of classes."""
     table, pool = result.table, crowd_matrix(result)
     names = [str(name) for name in table.classes.tolist()]
-    n_items, n_labels = result.chances.sum(axis=0), table.labels_per_class()
+    n_items = np.bincount(result.estimate, minlength=len(names))
+    n_labels = table.labels_per_class()
     shown = np.arange(len(names))
     if len(shown) > SHOWN:
         shown = np.sort(np.argsort(-n_labels, kind="stable")[:SHOWN])
     facts = [
         ClassFacts(
             names[k],
-            float(n_items[k]),
+            int(n_items[k]),
             int(n_labels[k]),
             float(pool[k, k]),
             _taken_for(pool, int(k), names),
@@ -134,7 +135,10 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
 def _cohen(pairs: PairwiseKappa) -> Agreement:
     if np.all(pairs.n_shared < LEAST_SHARED):
         return Agreement("Cohen's kappa", None, f"no two annotators share {LEAST_SHARED} items")
-    meaning = f"mean over pairs of annotators who share {LEAST_SHARED} items or more"
+    meaning = (
+        "unweighted, for classes without order: mean over pairs of annotators who share "
+        f"{LEAST_SHARED} items or more, each pair counting by what it shares"
+    )
     return _agreement("Cohen's kappa", pairs.mean(), meaning)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.beta_quantiles import beta_interval
-from annotrace.diagnosis.metrics import pooled_confusion
 from annotrace.report.overview import is_worrying
 from annotrace.report.result import Array, Crowd, Result, ranking
 
@@ -112,15 +111,19 @@ def people_of(result: Result) -> People:
 
 
 def crowd_matrix(result: Result) -> Array:
-    """Give the matrix of all labels together, [true, reported], shape (n_classes, n_classes)."""
-    table = result.table
-    if result.crowd is not None and table.n_labels:
-        return pooled_confusion(result.crowd.matrices, table.labels_per_annotator())
-    counts = np.zeros((table.n_classes, table.n_classes))
-    for label in range(table.n_classes):
-        counts[:, label] = result.chances[table.item[table.label == label]].sum(axis=0)
-    shares: Array = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12)
-    return shares
+    """Give the matrix of all labels together, [true, reported], shape (n_classes, n_classes).
+
+    A class with less than a label behind it has the row that annotators are thought to have.
+    """
+    table, crowd = result.table, result.crowd
+    if crowd is None:
+        counts = np.zeros((table.n_classes, table.n_classes))
+        for label in range(table.n_classes):
+            counts[:, label] = result.chances[table.item[table.label == label]].sum(axis=0)
+        return _shares(counts)
+    counts = crowd.counts.sum(axis=0)
+    known = counts.sum(axis=1, keepdims=True) >= 1
+    return np.where(known, _shares(counts), crowd.matrices.mean(axis=0))
 
 
 def common_mistakes(matrix: Array, pool: Array, names: list[str], n: int) -> list[Mistake]:
@@ -130,6 +133,11 @@ def common_mistakes(matrix: Array, pool: Array, names: list[str], n: int) -> lis
         Mistake(names[i], names[j], float(matrix[i, j]), float(pool[i, j]))
         for i, j in _largest(wrong, n)
     ]
+
+
+def _shares(counts: Array) -> Array:
+    shares: Array = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-12)
+    return shares
 
 
 def _chosen(n_labels: NDArray[np.int64], crowd: Crowd | None) -> NDArray[np.int64]:

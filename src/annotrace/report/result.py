@@ -41,6 +41,8 @@ class Crowd:
         With its 90 % interval.
     matrices, variances : ndarray of shape (n_annotators, n_classes, n_classes)
         Of the cells [annotator, true, reported].
+    counts : ndarray of shape (n_annotators, n_classes, n_classes)
+        Labels behind each cell.
     flags : sequence of length n_annotators
         What there is to say of each, in words.
     """
@@ -50,6 +52,7 @@ class Crowd:
     high: Array
     matrices: Array
     variances: Array
+    counts: Array
     flags: Sequence[tuple[str, ...]]
 
 
@@ -193,7 +196,7 @@ def _crowd(diagnosis: Diagnosis) -> Crowd:
     moments = diagnosis.crowd.moments
     low, high = diagnosis.crowd.skills()
     cells = moments.cell_mean, moments.cell_variance
-    return Crowd(moments.skill_mean, low, high, *cells, diagnosis.flags)
+    return Crowd(moments.skill_mean, low, high, *cells, diagnosis.crowd.counts, diagnosis.flags)
 
 
 def _judgement(diagnosis: Diagnosis, table: LabelTable) -> Judgement:

@@ -54,7 +54,7 @@ RECIPES = {
             "precision": "bf16",
             "confusion_lr": 5.0,
         },
-        by_method={"trace": TRAINED_ONCE, "mbem": {"steps": 2, "warm": True}},
+        by_method={"trace": TRAINED_ONCE, "mbem": {"steps": 2}},
     ),
 }
 

@@ -47,8 +47,8 @@ RECIPES = {
     "paper": Recipe(
         {"protocol": "paper", "backbone": "resnet50", "schedule": "step", "select": "truth"},
         by_method={
-            "gem": {"steps": 2, "smoothing": 0.0, "warm": True},
-            "mbem": {"steps": 2, "smoothing": 0.0, "warm": True},
+            "gem": {"steps": 2, "smoothing": 0.0},
+            "mbem": {"steps": 2, "smoothing": 0.0},
             "vanilla": {"weight_decay": 1e-4},
             "crossfit": {"epochs": None},
         },
@@ -67,8 +67,8 @@ RECIPES = {
         # Cross-fitted EM trains a network a fold, in rounds of so many epochs, twice in the first.
         by_method={
             "trace": TRAINED_ONCE,
-            "gem": {"steps": 2, "warm": True},
-            "mbem": {"steps": 2, "warm": True},
+            "gem": {"steps": 2},
+            "mbem": {"steps": 2},
             "crossfit": {"folds": 3, "rounds": 2, "restarts": 1, "mixup": 0.0, "epochs": 6},
         },
     ),

@@ -48,8 +48,8 @@ RECIPES = {
         by_density={GROUP: {"epochs": 12}, 1: {"epochs": 10}},
         by_method={
             "trace": {**TRAINED_ONCE, "lam": 0.003},
-            "gem": {"steps": 3, "warm": True},
-            "mbem": {"steps": 2, "warm": True},
+            "gem": {"steps": 3},
+            "mbem": {"steps": 2},
         },
     ),
 }

@@ -28,8 +28,8 @@ class ModelBootstrappedEM(GeneralizedEM):
     ----------
     steps, smoothing, warm
         As in `GeneralizedEM`. Two steps, as in the original; more feed errors back. Digits with
-        one label an item by pairwise flippers at .5, four draws: .905 by two steps, .887 by four;
-        .866 by two with ``warm=True``.
+        one label an item by pairwise flippers at .5, four draws: .866 by two steps, .836 by four;
+        .905 by two with ``warm=False``.
     **others
         See `CrowdEstimator`.
     """

@@ -62,7 +62,8 @@ class Aggregation(Diagnosed, ABC):
     posterior_ : ndarray of shape (n_items, n_classes)
         Probability of each class; items without labels have the prior.
     confidence_ : ndarray of shape (n_items,)
-        How sure to be of the predicted class: never above `posterior_`, as people err alike.
+        How sure to be of the predicted class: never above `posterior_`, as people err alike,
+        but for votes, whose shares are no probabilities.
     ties_ : ndarray of shape (n_items,), bool
         Items of which several classes share the highest probability.
     confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)

@@ -101,7 +101,8 @@ class Diagnosed:
         1 / n_classes: see `annotrace.diagnosis.confidence`. Methods that do not model annotators
         give their own word.
         Where nothing compares annotators, a label is as likely right as wrong: 0.5.
-        Votes are weighed by how often each annotator goes with the class given.
+        Votes are weighed by how often each annotator goes with the class given, and it may be above
+        their shares, which are no probabilities.
         """
         chances = self._chances()
         sure: NDArray[Any] = chances[np.arange(len(chances)), self._estimate()]

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import polars as pl
@@ -43,6 +44,16 @@ def test_a_description_that_lacks_something_is_refused(crowd, tmp_path):
     path.write_text(json.dumps(said))
     with pytest.raises(RunError, match=r"damaged, it cannot be read as a run \('prior'\)"):
         at.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["truth.csv", "confusion.npz", "labels.parquet"])
+def test_a_file_of_another_run_is_refused(crowd, tmp_path, name):
+    make("dawid-skene").fit(crowd).save(tmp_path / "one")
+    others = crowd.select_items(np.arange(30))
+    make("dawid-skene").fit(others).save(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
+    with pytest.raises(RunError, match=f"{name}: damaged, its content is not what run.json says"):
+        at.load(tmp_path / "one")
 
 
 def test_a_file_is_no_folder(crowd, tmp_path):

@@ -161,6 +161,13 @@ def test_newcomers_get_half_of_a_small_budget_and_one_is_known_before_the_next(m
     assert sorted(Counter(frame["annotator"][:10]).items()) == [("kim", 8), ("lee", 2)]
 
 
+def test_a_budget_pays_for_the_labels_that_it_is_the_price_of(model):
+    people = {"available": [*range(6), "kim"], "cost": 0.1}
+    frame = at.allocate(model, 0.6, at_least=3, **people)
+    assert Counter(frame["annotator"][:3]) == {"kim": 3}
+    assert len(frame) == 6
+
+
 def test_an_item_without_labels_is_asked_first():
     table = at.LabelTable.from_codes(
         [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1], n_items=3, n_annotators=3

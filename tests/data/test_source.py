@@ -4,6 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import annotrace as at
 from annotrace.data import ArraySource, ItemSource, as_source
 from annotrace.errors import InputError
 
@@ -89,3 +90,10 @@ def test_a_frame_of_numbers_alone_is_positional():
     source = as_source(pd.DataFrame([[1, 2], [3, 4]]))
     assert source.items is None
     assert source.X.tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_frame_with_a_column_named_load_is_a_frame():
+    frame = pd.DataFrame({"load": [1.0, 2.0], "voltage": [3.0, 4.0]})
+    assert as_source(frame).columns == ["load", "voltage"]
+    model = at.Vanilla(epochs=1, validation=0).fit(frame, [0, 1])
+    assert model.predict_proba(frame).shape == (2, 2)

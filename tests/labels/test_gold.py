@@ -61,3 +61,15 @@ def test_a_class_has_one_name_for_every_method():
     two_stage = at.TwoStage(epochs=1, validation=0).fit(np.eye(4), table, gold=gold)
     for model in (alone, joint, two_stage, two_stage.aggregation_):
         np.testing.assert_array_equal(model.posterior_[[0, 3]], np.eye(2))
+
+
+def test_a_series_whose_rows_and_names_differ_is_refused():
+    labels = {"annotator": ["x", "x", "y"], "label": ["a", "b", "c"]}
+    gold = pd.Series(["a", "b", "c"])
+    shuffled = at.LabelTable.from_long({"item": [2, 0, 1], **labels})
+    with pytest.raises(InputError, match=r"pass its .to_dict\(\) if they are names"):
+        known_classes(shuffled, gold)
+    np.testing.assert_array_equal(known_classes(shuffled, gold.to_dict()), [2, 0, 1])
+    np.testing.assert_array_equal(known_classes(shuffled, gold.tolist()), [0, 1, 2])
+    in_order = at.LabelTable.from_long({"item": [0, 1, 2], **labels})
+    np.testing.assert_array_equal(known_classes(in_order, gold), [0, 1, 2])

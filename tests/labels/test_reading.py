@@ -187,6 +187,17 @@ def test_npz_with_an_array_of_answers_and_names(read):
     assert table.truth.tolist() == [2, -1]
 
 
+def test_npz_with_answers_whose_names_are_named(read):
+    answers = np.array([[0, 1], [1, 1], [0, 0]])
+    content = npz(labels=answers, ids=np.array(["a", "b", "c"]), who=np.array(["kim", "lee"]))
+    table = read(content, "labels.npz", item="ids", annotator="who")
+    assert table.items.tolist() == ["a", "b", "c"]
+    assert table.annotators.tolist() == ["kim", "lee"]
+    assert not table.positional
+    with pytest.raises(InputError, match="Expected 3 names in the items of"):
+        read(content, "labels.npz", item="who")
+
+
 def test_npz_with_three_columns(read):
     table = read(npz(item=np.array([3, 4]), worker=np.array(["k", "l"]), label=np.array([0, 1])))
     assert rows(table) == [("3", "k", "0"), ("4", "l", "1")]

@@ -35,6 +35,11 @@ def test_other_columns_are_refused(write):
         LabelTable.read(folder)
 
 
+def test_endings_in_capitals_are_endings(tmp_path):
+    (tmp_path / "LABELS.CSV").write_text("item,worker,label\na,kim,x\nb,kim,y\n", encoding="utf-8")
+    assert LabelTable.read(tmp_path).items.tolist() == ["a", "b"]
+
+
 def test_hidden_files_and_others_in_a_folder_are_passed_by(write):
     folder = write(a="item,worker,label\na,kim,x\nb,kim,y\n")
     (folder / ".b.csv").write_text("no table")

@@ -75,6 +75,14 @@ def test_copies_are_equal_and_as_fixed(table, twin):
     assert table != "table"
 
 
+def test_items_added_out_of_order_have_names():
+    table = LabelTable.from_codes([0, 1], [0, 0], [0, 1])
+    assert table.with_items([2, 3]).positional
+    added = table.with_items([100])
+    assert added.items.tolist() == [0, 1, 100]
+    assert not added.positional
+
+
 def test_codes_are_positional():
     table = LabelTable.from_codes([1, 0], [0, 0], [2, 0], n_items=4, truth=[2, -1, 0, 1])
     assert table.positional

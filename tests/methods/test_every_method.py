@@ -1,13 +1,16 @@
 """Every method on one footing: digits, five pairwise flippers at skill .5."""
 
 import numpy as np
+import polars as pl
 import pytest
 from crowds import blobs, digits, dominant_flippers
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import annotrace as at
 from annotrace.errors import InputError
 from annotrace.methods.registry import METHODS
+from annotrace.report.result import result_of
 from annotrace.simulate import simulate_labels
 
 # What a method reaches at the least: (five labels an item, one label an item). The annotators are
@@ -159,6 +162,43 @@ def test_a_fit_that_is_refused_leaves_what_was_learned():
     with pytest.raises(InputError, match="one class only"):
         model.fit(X, at.LabelTable.from_codes([0], [0], [0], n_items=60, n_classes=1))
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [({"device": "cuda:99"}, InputError), ({"steps": 9}, InputError), ({"lr": 1e30}, Exception)],
+    ids=["device", "steps", "diverging"],
+)
+def test_a_fit_that_fails_leaves_what_there_was(settings, error):
+    X, _, table, _ = blobs(n_items=60)
+    model = at.GeneralizedEM(epochs=4, random_state=0, **settings)
+    with pytest.raises(error):
+        model.fit(X, table)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.set_params(device="cpu", steps=2, lr=1e-3).fit(X, table)
+    before = model.predict_proba(X), model.confusion_, model.table_
+    model.set_params(**settings)
+    with pytest.raises(error):
+        model.fit(X[:40], table.select_items(np.arange(40)))
+    np.testing.assert_array_equal(model.predict_proba(X), before[0])
+    assert model.confusion_ is before[1]
+    assert model.table_ is before[2]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "labels_per_item"), [("pooled", 1), ("majority", 3), ("dawid-skene", 3)]
+)
+def test_two_stages_are_as_sure_as_the_first(aggregate, labels_per_item, tmp_path):
+    X, _, table, _ = blobs(n_items=60, labels_per_item=labels_per_item)
+    model = at.TwoStage(aggregate=aggregate, epochs=1, random_state=0).fit(X, table)
+    np.testing.assert_array_equal(model.confidence_, model.aggregation_.confidence_)
+    model.save(tmp_path)
+    truth = pl.read_csv(tmp_path / "truth.csv")["label"]
+    assert truth.to_list() == model.aggregation_.predict().tolist()
+    told = result_of(model)
+    assert told.labels_alone
+    assert told.compared == (labels_per_item > 1)
 
 
 def test_known_classes_of_items_that_nobody_labelled_are_no_votes():

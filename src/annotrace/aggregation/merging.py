@@ -46,7 +46,7 @@ def _extend(old: Names, new: Names, what: str) -> tuple[Names, Codes]:
             f"{old.dtype}: use numbers in both tables or text in both."
         )
     codes[unseen] = np.arange(len(old), len(old) + np.sum(unseen))
-    return np.concatenate([old, new[unseen].astype(old.dtype)]), codes
+    return np.concatenate([old, new[unseen]]), codes
 
 
 def _merge_truth(

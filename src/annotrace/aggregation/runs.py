@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,8 +111,10 @@ def save_aggregation(aggregation: Aggregation, folder: Path) -> None:
     write_csv(aggregation.annotators_, folder / "annotators.csv")
     write_confusion(folder, table, aggregation.confusion_)
     table.write(folder / "labels.parquet")
+    checksums = {name: _checksum(folder / name) for name in FILES}
+    said = _describe(aggregation) | {"sha256": checksums}
     with replacing(folder / "run.json") as file:
-        file.write(json.dumps(_describe(aggregation), indent=1).encode() + b"\n")
+        file.write(json.dumps(said, indent=1).encode() + b"\n")
 
 
 def describe_fitted(fitted: Diagnosed) -> dict[str, Any]:
@@ -159,6 +162,11 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise RunError(f"{folder}: no {missing[0]} in it; run `annotrace aggregate` again.")
+    for name, written in said.get("sha256", {}).items():
+        if _checksum(folder / name) != written:
+            raise RunError(
+                f"{folder / name}: damaged, its content is not what run.json says was written."
+            )
     try:
         truth = pl.read_csv(folder / "truth.csv", infer_schema=False)
         labels = pl.read_parquet(folder / "labels.parquet")
@@ -184,6 +192,10 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
         reason = str(error).splitlines()[0]
         raise RunError(f"{folder}: damaged, it cannot be read as a run ({reason}).") from None
     return run
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _table(items: Any, labels: Any, matrices: dict[str, NDArray[Any]]) -> LabelTable:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from annotrace.allocation.annotators import pooled_matrices
 from annotrace.allocation.gain import Array
 from annotrace.allocation.people import Available, Cost, People
-from annotrace.allocation.plan import Plan
+from annotrace.allocation.plan import ROUNDING, Plan
 from annotrace.allocation.reasons import explain
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.labels import LabelTable
@@ -129,7 +129,7 @@ def _within(
     order = np.argsort(wanted, kind="stable")
     paid = np.zeros_like(wanted)
     for place in order[wanted[order] > 0]:
-        affordable = int(budget // cost[place])
+        affordable = int(budget * (1 + ROUNDING) / cost[place])
         paid[place] = min(wanted[place], affordable)
         budget -= paid[place] * cost[place]
     return paid

@@ -135,12 +135,18 @@ def label_options(command: Command) -> Command:
             "skip": options.pop("skip"),
             "repeats": options.pop("repeats"),
         }
-        labels = tuple(Path("/dev/stdin") if str(path) == "-" else path for path in labels)
-        return command(LabelFile(labels, columns, request, choices), **options)
+        return command(LabelFile(_readable(labels), columns, request, choices), **options)
 
     for option in reversed(_OPTIONS):
         gathered = option(gathered)
     return gathered
+
+
+def _readable(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Give paths of which ``-`` is read from standard input."""
+    from annotrace.labels.files import standard_input
+
+    return tuple(standard_input() if str(path) == "-" else path for path in paths)
 
 
 learn_truth_option = click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,12 @@ class ItemSource(Protocol):
 
     def load(self, positions: NDArray[np.int64]) -> NDArray[Any]:
         """Load some items in their stored dtype, shape (n_positions, *shape)."""
+
+
+def is_source(X: Any) -> TypeGuard[ItemSource]:
+    """Tell a source from whatever else a caller may have."""
+    # Of a pandas frame, columns are attributes: one named load would make it a source.
+    return hasattr(type(X), "load") and isinstance(X, ItemSource)
 
 
 class ArraySource:
@@ -90,7 +96,7 @@ def as_source(X: Any, items: ArrayLike | Iterable[Any] | None = None) -> ItemSou
     items : array-like of shape (n_items,), optional
         The name of each row.
     """
-    if isinstance(X, ItemSource):
+    if is_source(X):
         if items is not None:
             raise InputError(
                 f"`items` is for arrays and frames; a {type(X).__name__} names its own."

@@ -49,6 +49,11 @@ class Diagnosed:
         """
         return None
 
+    def _labels_alone(self) -> bool:
+        """Tell whether no classifier has had a part in the posterior."""
+        known = self._without_labels()
+        return known is not None and known.ndim == 1
+
     def _compares(self) -> bool:
         """Tell whether anything compares annotators; if not, any label may be wrong."""
         return True

@@ -83,15 +83,17 @@ def _table_from_answers(arrays: Arrays, named: Named, choices: Choices, source: 
         cells = _by_class_name(cells, given, source)
         truth = None if truth is None else _by_class_name(truth, given, source)
         choices = choices if choices.classes is not None else replace(choices, classes=given)
-    annotators = arrays.get("annotators", np.arange(answers.shape[1]))
-    items = arrays.get("items")
+    annotators = arrays.get(named.annotator or "annotators", np.arange(answers.shape[1]))
+    items = arrays.get(named.item or "items")
     return table_from_cells(
         cells.as_text(),
         choices,
         items=None
         if items is None
-        else as_text(check_names(items, len(answers), f"`items` of {source}")),
-        annotators=as_text(check_names(annotators, answers.shape[1], f"`annotators` of {source}")),
+        else as_text(check_names(items, len(answers), f"the items of {source}")),
+        annotators=as_text(
+            check_names(annotators, answers.shape[1], f"the annotators of {source}")
+        ),
         truth=None if truth is None else truth.as_text(),
         source=source,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
-from pathlib import Path, PosixPath
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -17,14 +18,26 @@ from numpy.typing import NDArray
 
 from annotrace.errors import InputError
 
+if sys.platform == "win32":
+    from pathlib import WindowsPath as OwnPath
+else:
+    from pathlib import PosixPath as OwnPath
+
 GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
 ARROW = b"\xff\xff\xff\xff"  # how a stream begins, as Hugging Face datasets saves it
 
 
-class Piped(PosixPath):
+class Piped(OwnPath):
     """A pipe or device, which can be read once, with what was read from it."""
 
     content: bytes
+
+
+def standard_input() -> Piped:
+    """Read standard input to its end."""
+    piped = Piped("standard input")
+    piped.content = sys.stdin.buffer.read()
+    return piped
 
 
 def check_file(path: str | Path) -> Path:

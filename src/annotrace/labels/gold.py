@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +24,8 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     table : LabelTable
     gold : mapping from item to class, or array-like of shape (n_items,), optional
         By name; None, NaN and, in an array, -1 is unknown. A pandas series goes by its index,
-        unless that
-        only numbers its rows.
+        unless that only numbers its rows; where the items have these numbers for names, in another
+        order, it is refused.
 
     Returns
     -------
@@ -35,8 +35,8 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     known = np.full(table.n_items, -1, np.int32)
     if gold is None:
         return known
-    if is_series(gold) and not goes_by_position(gold):
-        gold = dict(cast("Any", gold).items())
+    if is_series(gold):
+        gold = _by_index(table, gold)
     if isinstance(gold, Mapping):
         filled = {name: value for name, value in gold.items() if is_filled(value)}
         item = look_up(as_names(list(filled)), table.items)
@@ -63,6 +63,19 @@ def by_name(table: LabelTable, known: Codes) -> dict[Any, Any]:
     item = np.flatnonzero(known >= 0)
     names = table.items[item].tolist(), table.classes[known[item]].tolist()
     return dict(zip(*names, strict=True))
+
+
+def _by_index(table: LabelTable, series: Any) -> Gold:
+    """Give a pandas series as the mapping from its index, if that does not number its rows."""
+    if not goes_by_position(series):
+        return dict(series.items())
+    named = look_up(np.arange(len(series)), table.items)
+    if np.any((named >= 0) & (named != np.arange(len(series)))):
+        raise InputError(
+            "The index of `gold` numbers its rows, and the items have such numbers for names, in "
+            "another order: pass its .to_dict() if they are names, its .tolist() if they are not."
+        )
+    return series  # type: ignore[no-any-return]
 
 
 def _is_known(value: Any) -> bool:

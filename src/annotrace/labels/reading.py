@@ -61,18 +61,19 @@ def read_table(
 
 def list_files(paths: Paths) -> list[Path]:
     """Give the files that some paths name; a folder stands for the label files at any depth."""
-    listed = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
-    files = [file for path in listed for file in (_inside(path) if path.is_dir() else [path])]
+    listed = [paths] if isinstance(paths, str | Path) else list(paths)
+    inside = [_inside(Path(path)) if Path(path).is_dir() else [path] for path in listed]
+    files = [check_file(file) for some in inside for file in some]
     if not files:
         raise InputError("Expected at least one file, but got none.")
-    return [check_file(file) for file in files]
+    return files
 
 
 def _inside(folder: Path) -> list[Path]:
     found = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.name.removesuffix(".gz").endswith(_SUFFIXES)
+        if path.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
         and path.name not in _BESIDE
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and path.is_file()

@@ -360,12 +360,16 @@ class LabelTable:
         return self.select_items(match_rows(self.items, as_names(names)))
 
     def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
-        """Add items without a label, to be predicted and not learned from; those there stay."""
+        """Add items without a label, to be predicted and not learned from; those there stay.
+
+        Items that go by position have names from then on, unless those added are the next ones.
+        """
         items = joined_names(self.items, as_names(names))
         truth = self.truth
         if truth is not None:
             truth = np.pad(truth, (0, len(items) - self.n_items), constant_values=-1)
-        return self._replace(items=items, truth=truth)
+        positional = self.positional and np.array_equal(items, np.arange(len(items)))
+        return self._replace(items=items, truth=truth, positional=positional)
 
     def with_truth(self, truth: ArrayLike) -> LabelTable:
         """Set the true class of each item, as names of classes, array-like of shape (n_items,)."""

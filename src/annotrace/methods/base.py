@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -25,7 +25,7 @@ from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, feature_names, learned_before
-from annotrace.methods.inputs import Items, match, rows_to_predict, take_features
+from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.steps import Steps
 from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
@@ -170,16 +170,14 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         """Do what `fit` does, and give the checkpoints, which are still there."""
         check_parameters(self)
         before = learned_before(self) if self.warm_start else None
-        # Told of the features in place of this, so that a fit that is refused changes nothing.
-        seen = copy(self)
-        source, table = match(seen, X, y, items)
-        known = known_classes(table, gold)
-        _check_learnable(table)
-        if before is not None:
-            before.check(table, seen.input_shape_, feature_names(seen))
-        take_features(self, seen)
-        stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))
-        self._fit_matched(source, table, known, stages, before)
+        with _unchanged_unless_done(self):
+            source, table = match(self, X, y, items)
+            known = known_classes(table, gold)
+            _check_learnable(table)
+            if before is not None:
+                before.check(table, self.input_shape_, feature_names(self))
+            stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))
+            self._fit_matched(source, table, known, stages, before)
         return stages
 
     def _fit_matched(
@@ -282,6 +280,17 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         self.classes_ = np.array(names.tolist()) if names.dtype == TEXT else np.asarray(names)
 
 
+@contextmanager
+def _unchanged_unless_done(model: CrowdEstimator) -> Iterator[None]:
+    """Let a model be as it was before, fitted or not, where a fit is refused or fails."""
+    before = model.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        model.__dict__ = before
+        raise
+
+
 def _check_learnable(table: LabelTable) -> None:
     if table.n_classes < 2:
         raise InputError("The labels have one class only, and there is nothing to learn.")
@@ -290,7 +299,7 @@ def _check_learnable(table: LabelTable) -> None:
 
 
 def _probabilities(logits: Tensor) -> NDArray[Any]:
-    probabilities: NDArray[Any] = torch.softmax(logits.double(), dim=1).cpu().numpy()
+    probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
     return probabilities
 
 

@@ -335,7 +335,7 @@ class CrossFittedEM(CrowdEstimator):
             with autocast(data.device, self.precision):
                 each = self._networks.each(self._networks.stage(data.inputs(item)))
             parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
-        return torch.cat(parts).double().cpu()
+        return torch.cat(parts).cpu().double()
 
     def _without_labels(self) -> NDArray[Any]:
         return self.held_out_
@@ -354,7 +354,7 @@ class CrossFittedEM(CrowdEstimator):
         self.posterior_ = self._posterior
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
-            log_p = self._logits(data).double().cpu().numpy()[unlabelled]
+            log_p = self._logits(data).cpu().double().numpy()[unlabelled]
             self.posterior_[unlabelled] = np.exp(log_p)
 
     @property

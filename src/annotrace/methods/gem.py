@@ -80,13 +80,13 @@ class GeneralizedEM(CrowdEstimator):
                 self.network_ = self._build_network(data).to(data.device)
             done = self._fit_network(data, truth, settings, step)
             history = join_histories(history, done)
-            log_p = torch.log_softmax(self._logits(data).double(), dim=1).cpu()
+            log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
             self._set_matrices(evidence, evidence.set_gold(self._counted(truth, log_p)))
             if (loss := held_out_loss(done)) <= lowest or not kept:
                 lowest, kept = loss, copy.deepcopy(nn.ModuleDict(self._parts()).state_dict())
             truth = self._infer(evidence, log_p)
         nn.ModuleDict(self._parts()).load_state_dict(kept)
-        matrices = self._layer.matrices().double().cpu().numpy()
+        matrices = self._layer.matrices().cpu().double().numpy()
         self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
         return history
 

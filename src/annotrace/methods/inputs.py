@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
+from annotrace.data.source import is_source
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.coding import as_answers, encode_answers, is_filled
@@ -20,8 +21,6 @@ from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names
 
 Items: TypeAlias = ArrayLike | Iterable[Any] | None
-
-_TOLD = ("n_features_in_", "feature_names_in_", "input_shape_", "named_rows_")
 
 
 def match(
@@ -48,7 +47,7 @@ def match(
     if isinstance(y, LabelTable):
         if isinstance(X, ImageFolder):
             X = X.matching(y.items)
-        elif y.positional and items is None and not isinstance(X, ItemSource):
+        elif y.positional and items is None and not is_source(X):
             _check_nameless(X)
         source = _source(estimator, X, items, named=not y.positional)
         return source, _by_name(source, y)
@@ -68,16 +67,9 @@ def match(
     return source, table
 
 
-def take_features(estimator: Any, seen: Any) -> None:
-    """Let an estimator know of features what another was told by `match`."""
-    for name in _TOLD:
-        vars(estimator).pop(name, None)
-    vars(estimator).update({name: vars(seen)[name] for name in _TOLD if name in vars(seen)})
-
-
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:
     """Check features to predict from against those that were learned from."""
-    if isinstance(X, ItemSource):
+    if is_source(X):
         return _same_features(estimator, X)
     if hasattr(X, "columns") and estimator.named_rows_:
         return _same_features(estimator, as_source(X))
@@ -89,7 +81,7 @@ def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
     is_frame = hasattr(X, "columns") or hasattr(X, "column_names")
     estimator.named_rows_ = named and items is None and is_frame
     vars(estimator).pop("feature_names_in_", None)
-    if isinstance(X, ItemSource):
+    if is_source(X):
         source = X
     elif estimator.named_rows_:
         source = as_source(X)

@@ -44,7 +44,7 @@ class Oracle(CrowdEstimator):
             return self._with_gold(batch, self.network_(batch.inputs), label_loss)
 
         history = self._train(self.network_, objective, self._label_loss, data, settings)
-        self.confusion_ = self._layer.matrices().double().cpu().numpy()
+        self.confusion_ = self._layer.matrices().cpu().double().numpy()
         return history
 
     def _given(self) -> Tensor:

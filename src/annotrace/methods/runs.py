@@ -63,6 +63,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
         table.items.tolist(),
         table.classes,
         model.posterior_,
+        labels=table.classes[model._estimate()],
         confidence=model.confidence_,
     )
     write_csv(model.annotators_, folder / "annotators.csv")

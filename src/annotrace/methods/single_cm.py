@@ -65,7 +65,7 @@ class SingleConfusion(CrowdEstimator):
             return -label_log_likelihood(logits, self._layer, *labels).sum(), len(labels[0])
 
         history = self._train(nn.ModuleDict(self._parts()), objective, score, data, settings)
-        self.vote_confusion_ = self._layer.matrices()[0].double().cpu().numpy()
+        self.vote_confusion_ = self._layer.matrices()[0].cpu().double().numpy()
         return history
 
     def _labels(self, item: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -81,11 +81,11 @@ class SingleConfusion(CrowdEstimator):
 
     @torch.no_grad()
     def _read_out(self, data: CrowdData) -> None:
-        log_p = torch.log_softmax(self._logits(data).double(), dim=1)
+        log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
         labelled = torch.from_numpy(self.table_.labels_per_item() > 0).to(data.device)
         row, annotator, vote = self._labels(torch.arange(len(log_p), device=data.device))
         log_columns = self._layer.log_columns(annotator, vote) * labelled[row, None]
-        self.posterior_ = posterior(log_p, log_columns, row).cpu().numpy()
+        self.posterior_ = posterior(log_p, log_columns.cpu().double(), row.cpu()).numpy()
 
     def _build_parts(self, device: torch.device) -> None:
         self._layer = Confusion(

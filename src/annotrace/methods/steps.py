@@ -187,17 +187,17 @@ class Steps:
     @torch.no_grad()
     def _read_out(self, data: CrowdData) -> None:
         columns = self._columns()
-        log_p = torch.log_softmax(self._logits(data).double(), dim=1)
+        log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
         if columns is None:
-            self.posterior_ = log_p.exp().cpu().numpy()
+            self.posterior_ = log_p.exp().numpy()
             return
         everything = torch.arange(len(data.source), device=data.device)
         batch_parts = []
         for item in everything.split(PREDICT_BATCH):
             row, annotator, label = data.labels(item)
-            log_columns = columns.log_columns(annotator, label).double()
-            batch_parts.append(posterior(log_p[item], log_columns, row))
-        self.posterior_ = torch.cat(batch_parts).cpu().numpy()
+            log_columns = columns.log_columns(annotator, label).cpu().double()
+            batch_parts.append(posterior(log_p[item.cpu()], log_columns, row.cpu()))
+        self.posterior_ = torch.cat(batch_parts).numpy()
 
     @torch.no_grad()
     def _logits(self, data: CrowdData) -> Tensor:

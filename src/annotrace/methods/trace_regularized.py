@@ -255,7 +255,7 @@ class TraceRegularized(CrowdEstimator):
 
     def _take(self, run: _Run) -> None:
         self.network_ = run.network
-        matrices = run.matrices.double().cpu().numpy()
+        matrices = run.matrices.cpu().double().numpy()
         self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
         self.confusion_layer_.set_matrices(torch.from_numpy(self.confusion_))
 
@@ -308,7 +308,7 @@ class TraceRegularized(CrowdEstimator):
         history = self._train(learned, objective, score, data, settings)
         matrices = layer.matrices()
         crowd = pooled_confusion(
-            matrices.double().cpu().numpy(), self.table_.labels_per_annotator()
+            matrices.cpu().double().numpy(), self.table_.labels_per_annotator()
         )
         return _Run(choice, self.network_, matrices, history, is_permuted(crowd))
 

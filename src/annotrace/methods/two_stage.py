@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
@@ -79,6 +80,15 @@ class TwoStage(TargetEstimator):
         # The posterior is the aggregation's: no classifier has had a part in it.
         common: NDArray[Any] = self.posterior_.mean(axis=0)
         return common
+
+    def _estimate(self) -> NDArray[np.integer[Any]]:
+        return self.aggregation_._estimate()
+
+    def _compares(self) -> bool:
+        return self.aggregation_._compares()
+
+    def _by_vote(self) -> bool:
+        return self.aggregation_._by_vote()
 
     def _read_out(self, data: CrowdData) -> None:
         self.posterior_ = self.aggregation_.posterior_

@@ -120,7 +120,7 @@ class WeightedDoctorNet(CrowdEstimator):
 
         part = replace(settings, epochs=max(1, settings.epochs // 4), lr=10 * settings.lr)
         self._train(self._average, objective, score, data, part)
-        self.weights_ = self._shares().double().cpu().numpy()
+        self.weights_ = self._shares().cpu().double().numpy()
 
     def _some_annotators(self) -> Tensor:
         active = self._active

@@ -102,6 +102,8 @@ class Result:
         Items whose class was given to learn from; their truth is not in `table`.
     compared : bool
         Whether anything compares annotators; if not, nobody knows which labels are right.
+    labels_alone : bool
+        Whether the estimated truth is found without a classifier.
     """
 
     table: LabelTable
@@ -118,6 +120,7 @@ class Result:
     anonymous: bool = False
     n_learned: int = 0
     compared: bool = True
+    labels_alone: bool = True
 
     @cached_property
     def estimate(self) -> NDArray[np.integer[Any]]:
@@ -129,11 +132,6 @@ class Result:
         """How sure to be of it, shape (n_items,)."""
         sure: Array = self.chances[np.arange(len(self.chances)), self.estimate]
         return sure
-
-    @property
-    def labels_alone(self) -> bool:
-        """Whether there was no classifier."""
-        return not self.history
 
 
 def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
@@ -169,6 +167,7 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
         anonymous=anonymous,
         n_learned=int(model._learned().sum()),
         compared=model._compares(),
+        labels_alone=model._labels_alone(),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.copies import Copies, find_copies
 from annotrace.diagnosis.counting import report_matrix, without_labels
 from annotrace.diagnosis.flags import flag_annotators
 from annotrace.diagnosis.identifiability import (
@@ -56,6 +57,8 @@ class Findings:
         Of all matrices side by side; 1 is best, 0 is singular.
     names : ndarray of shape (n_classes,), int
         The name that fits each class best; anything but its own is a permuted solution.
+    copies : Copies
+        Annotators who do not answer independently.
     flags : tuple of tuple of str
         What there is to say of each annotator.
     crowd : CrowdPosterior
@@ -78,6 +81,7 @@ class Findings:
     class_distances: NDArray[np.float64]
     smallest_singular_value: float
     names: NDArray[np.int64]
+    copies: Copies
     flags: tuple[tuple[str, ...], ...]
     crowd: CrowdPosterior
     labels_alone: bool
@@ -102,6 +106,7 @@ def examine(
     matrices, n_labels = crowd.moments.cell_mean, table.labels_per_annotator()
     rivals = (mean - np.eye(len(mean))).argmax(axis=0)
     distances = class_distances(matrices, n_labels)
+    copies = find_copies(compared, log_prior, matrices)
     prediction = LabelPrediction(compared, log_prior, matrices)
     return Findings(
         margins=margins(crowd.mean_draws),
@@ -114,7 +119,8 @@ def examine(
         class_distances=distances,
         smallest_singular_value=smallest_singular_value(matrices, n_labels),
         names=best_names(mean),
-        flags=flag_annotators(crowd, n_labels, table.classes.tolist()),
+        copies=copies,
+        flags=flag_annotators(crowd, copies, table),
         crowd=crowd,
         labels_alone=prior is not None and prior.ndim == 1,
         n_compared=compared.n_labels,

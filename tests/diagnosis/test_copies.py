@@ -69,6 +69,8 @@ def test_the_same_answer_to_everything_is_no_copy(truth, confusion):
     confusion = np.concatenate([confusion, always])
     table = simulate_labels(truth, confusion, labels_per_item=6, random_state=0)
     assert pairs(find_copies(table, NOTHING_KNOWN, confusion)) == []
+    drawn_to_others = 0.7 * confusion + 0.3 * confusion.mean(axis=0)
+    assert pairs(find_copies(table, NOTHING_KNOWN, drawn_to_others)) == []
 
 
 def test_two_who_are_right_against_the_others_are_cleared_by_the_known_truth(truth):

@@ -21,12 +21,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from annotrace.diagnosis.agreement import LEAST_SHARED, label_pairs
-from annotrace.diagnosis.counting import label_scores, log_columns, normalised, report_matrix
+from annotrace.diagnosis.counting import (
+    expected_counts,
+    label_scores,
+    log_columns,
+    normalised,
+    report_matrix,
+)
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
 
-# None of 80 simulated crowds of people who work by themselves has a pair as sure and as much alike
-# as this, and two of the 22,000 pairs in 15 public crowds have: see docs/trust.md.
+# In 180 simulated crowds no two who work by themselves are so surely and so much alike, and two of
+# the 22,000 pairs in 15 public crowds are: see docs/trust.md.
 LEAST_COPIED = 0.6
 BY_CHANCE = 0.01
 _SHARES = np.arange(0, 1, 0.05)
@@ -73,13 +79,16 @@ def find_copies(table: LabelTable, log_prior: NDArray[Any], confusion: NDArray[A
         What is known of each item without its labels.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
     """
-    scores = log_prior + label_scores(report_matrix(table), confusion)
+    reports = report_matrix(table)
+    scores = log_prior + label_scores(reports, confusion)
+    counts = expected_counts(reports, normalised(scores))
     busy = np.flatnonzero(table.labels_per_annotator() >= LEAST_SHARED)
     table = table.select_annotators(busy)
     looked_at = np.arange(0, table.n_items, _step(table))
     table, scores = table.select_items(looked_at), scores[looked_at]
     shared = _shared_labels(table)
-    likelihood = _log_likelihoods(shared, _ratios(table, scores, confusion[busy], shared))
+    ratios = _ratios(table, scores, confusion[busy], _habits(counts, confusion)[busy], shared)
+    likelihood = _log_likelihoods(shared, ratios)
     share = _SHARES[likelihood.argmax(axis=0)]
     sure = ndtr(-_beyond_usual(likelihood)) * len(share) < BY_CHANCE
     found = sure & (share >= LEAST_COPIED)
@@ -105,8 +114,21 @@ def _shared_labels(table: LabelTable) -> _Shared:
     return _Shared(left[kept], right[kept], place[pair[kept]], first, second)
 
 
+def _habits(counts: NDArray[Any], confusion: NDArray[Any]) -> NDArray[np.float64]:
+    """Give matrices as counted, (n_annotators, n_classes, n_classes), with a label of `confusion`.
+
+    Two who always give the same answer would seem to agree too often by matrices drawn to others.
+    """
+    habits: NDArray[np.float64] = (counts + confusion) / (counts.sum(axis=2, keepdims=True) + 1)
+    return habits
+
+
 def _ratios(
-    table: LabelTable, scores: NDArray[Any], confusion: NDArray[Any], shared: _Shared
+    table: LabelTable,
+    scores: NDArray[Any],
+    confusion: NDArray[Any],
+    habits: NDArray[Any],
+    shared: _Shared,
 ) -> NDArray[np.float64]:
     """Tell how much likelier two labels are if one was copied, (n,): 0 where they differ.
 
@@ -115,10 +137,11 @@ def _ratios(
     table : LabelTable
     scores : ndarray of shape (n_items, n_classes)
         Log probabilities of the truth by all labels.
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    confusion, habits : ndarray of shape (n_annotators, n_classes, n_classes)
+        By which the truth was found, and by which the two answer.
     shared : _Shared
     """
-    columns = log_columns(confusion)
+    columns, chances = log_columns(confusion), log_columns(habits)
     ratios = np.zeros(len(shared.pair))
     alike = np.flatnonzero(table.label[shared.left] == table.label[shared.right])
     n_parts = int(np.ceil(len(alike) * table.n_classes / _CELLS_AT_ONCE))
@@ -126,7 +149,7 @@ def _ratios(
         rows = shared.left[part], shared.right[part]
         one, other = (columns[table.annotator[row], table.label[row]] for row in rows)
         truth = normalised(scores[table.item[rows[0]]] - one - other)
-        one, other = np.exp(one), np.exp(other)
+        one, other = (np.exp(chances[table.annotator[row], table.label[row]]) for row in rows)
         copied = (truth * (one + other)).sum(axis=1) / 2
         ratios[part] = copied / (truth * one * other).sum(axis=1)
     return ratios

@@ -19,9 +19,9 @@ from annotrace.labels.table import LabelTable
 
 # Fewer labels a class than this leave a skill open by .2 and more either way.
 FEW_LABELS_A_CLASS = 4
-# Answers that depend on the item less than this, and are right no oftener than by chance as far as
-# anybody can tell, are guesses.
-UNINFORMED = 0.3
+# Answers are guesses if they are surely within .3 of being right as often as if given blindly, and
+# not surely .1 oftener; who is surely informed by .3 swaps names. See docs/trust.md.
+GUESSING, HARDLY = 0.3, 0.1
 # One in four taken for the same other class is a habit, not a slip.
 MIX_UP = 0.25
 _NAMED = 3
@@ -40,9 +40,8 @@ def flag_annotators(
         Whose names annotators and classes are called by.
     """
     n_labels, n_classes = table.labels_per_annotator(), table.n_classes
-    low, high = crowd.skills()
-    spammer = (crowd.informedness()[1] < UNINFORMED) & (low < 1 / n_classes)
-    adversarial = (high < 1 / n_classes) & ~spammer
+    adversarial = (crowd.skills()[1] < 1 / n_classes) & (crowd.informedness()[1] >= GUESSING)
+    spammer = _guessing(crowd) & ~adversarial
     few = n_labels < FEW_LABELS_A_CLASS * n_classes
     flags: list[list[str]] = [[] for _ in n_labels]
     for who in np.flatnonzero(spammer):
@@ -57,6 +56,14 @@ def flag_annotators(
     for who in np.flatnonzero(few):
         flags[who].append("few labels" if n_labels[who] else "no labels")
     return tuple(map(tuple, flags))
+
+
+def _guessing(crowd: CrowdPosterior) -> NDArray[np.bool_]:
+    """Tell whose answers do not depend on the item, (n_annotators,)."""
+    low, high = crowd.advantage()
+    blind = (low > -GUESSING) & (low < HARDLY) & (high < GUESSING)
+    guessing: NDArray[np.bool_] = blind & (crowd.informedness()[0] < GUESSING)
+    return guessing
 
 
 def _mix_ups(

@@ -19,6 +19,7 @@ from annotrace.diagnosis.identifiability import (
     class_overlap,
     groups_of_annotators,
     margins,
+    seen_by_others,
     smallest_singular_value,
 )
 from annotrace.diagnosis.prediction import LabelPrediction, PairInformation
@@ -105,6 +106,7 @@ def examine(
     mean = crowd.mean_draws.mean(axis=0)
     matrices, n_labels = crowd.moments.cell_mean, table.labels_per_annotator()
     rivals = (mean - np.eye(len(mean))).argmax(axis=0)
+    seen = crowd.counts.sum(axis=2), seen_by_others(table)
     distances = class_distances(matrices, n_labels)
     copies = find_copies(compared, log_prior, matrices)
     prediction = LabelPrediction(compared, log_prior, matrices)
@@ -115,7 +117,7 @@ def examine(
         information=prediction.information(),
         pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
         groups=groups_of_annotators(table, gold >= 0),
-        overlap=class_overlap(crowd.counts),
+        overlap=max(map(class_overlap, seen), key=lambda overlap: overlap.separation),
         class_distances=distances,
         smallest_singular_value=smallest_singular_value(matrices, n_labels),
         names=best_names(mean),

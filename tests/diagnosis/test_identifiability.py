@@ -8,9 +8,11 @@ from annotrace.diagnosis.identifiability import (
     class_overlap,
     groups_of_annotators,
     margins,
+    seen_by_others,
     smallest_singular_value,
 )
 from annotrace.labels import LabelTable
+from annotrace.simulate import hammer_spammers, simulate_labels
 
 
 def test_margins_of_equal_draws_have_no_error_bar():
@@ -32,10 +34,10 @@ def test_groups_are_numbered_by_their_labels():
 
 
 def test_overlap_is_nothing_where_everybody_sees_all_and_one_where_the_crowd_is_split():
-    everybody = np.full((6, 4, 4), 25.0)
+    everybody = np.full((6, 4), 100.0)
     assert class_overlap(everybody).separation == pytest.approx(0, abs=1e-6)
-    split = np.zeros((6, 4, 4))
-    split[:3, :2], split[3:, 2:] = 25.0, 25.0
+    split = np.zeros((6, 4))
+    split[:3, :2], split[3:, 2:] = 100.0, 100.0
     found = class_overlap(split)
     assert found.separation > 0.99
     assert sorted((found.side[:2].tolist(), found.side[2:].tolist())) == [[False] * 2, [True] * 2]
@@ -43,10 +45,27 @@ def test_overlap_is_nothing_where_everybody_sees_all_and_one_where_the_crowd_is_
 
 def test_few_labels_by_many_are_no_separation():
     rng = np.random.default_rng(0)
-    counts = np.zeros((200, 5, 5))
-    for who in range(200):
-        np.add.at(counts[who], (rng.integers(0, 5, 4), 0), 1)
-    assert class_overlap(counts).separation < 0.3
+    seen = np.array([np.bincount(rng.integers(0, 5, 4), minlength=5) for _ in range(200)])
+    assert class_overlap(seen).separation < 0.3
+
+
+def test_classes_are_seen_as_others_report_them():
+    table = LabelTable.from_codes([0, 0, 0, 1, 1, 2], [0, 1, 2, 0, 1, 2], [0, 1, 1, 2, 0, 0])
+    expected = [[1, 1, 0], [0.5, 0.5, 1], [0.5, 0.5, 0]]
+    np.testing.assert_allclose(seen_by_others(table), expected)
+
+
+def test_habits_and_few_labels_are_no_separation_by_others():
+    habits = np.random.default_rng(0).dirichlet(np.full(4, 0.3), 12)
+    truth = np.arange(1200) % 4
+    spammers = simulate_labels(
+        truth, np.repeat(habits[:, None], 4, 1), labels_per_item=3, random_state=0
+    )
+    assert class_overlap(seen_by_others(spammers)).separation < 0.3
+    many = simulate_labels(
+        truth, hammer_spammers(400, 4, 0.9, 0), labels_per_item=3, random_state=0
+    )
+    assert class_overlap(seen_by_others(many)).separation < 0.3
 
 
 def test_classes_that_all_report_alike_are_at_no_distance():

@@ -7,6 +7,7 @@ from annotrace.diagnosis.matrix_moments import (
     MatricesGivenTruths,
     MomentSums,
     SharedErrors,
+    advantage,
     informedness,
 )
 
@@ -21,7 +22,8 @@ def prior(tilt_weights):
 
 def moments_of(counts, prior):
     sums = MomentSums(*counts.shape[:2])
-    sums.add(slice(0, len(counts)), MatricesGivenTruths(counts, prior).raw_moments(counts))
+    common = np.full(counts.shape[1], 1 / counts.shape[1])
+    sums.add(slice(0, len(counts)), MatricesGivenTruths(counts, prior).raw_moments(counts, common))
     return sums.moments(1)
 
 
@@ -51,10 +53,26 @@ def test_moments_are_those_of_draws(who, shares):
     assert skill.std() == pytest.approx(np.sqrt(moments.skill_variance[who]), rel=0.03)
 
 
-def test_informedness_of_a_hammer_spammer_is_how_often_he_knows():
+@pytest.mark.parametrize("measure", [informedness, advantage])
+@pytest.mark.parametrize("common", [[1 / 3, 1 / 3, 1 / 3], [0.9, 0.08, 0.02]])
+def test_what_a_hammer_spammer_knows_is_how_often_he_knows(measure, common):
     habit = np.array([0.7, 0.2, 0.1])
     matrices = np.stack([q * np.eye(3) + (1 - q) * habit for q in (0.0, 0.4, 1.0)])
-    np.testing.assert_allclose(informedness(matrices), [0.0, 0.4, 1.0], atol=1e-12)
+    np.testing.assert_allclose(measure(matrices, np.array(common)), [0.0, 0.4, 1.0], atol=1e-12)
+
+
+def test_a_swap_is_informed_and_at_a_disadvantage():
+    swap, even = np.eye(2)[None, ::-1], np.array([0.5, 0.5])
+    assert informedness(swap, even) == pytest.approx(1)
+    assert advantage(swap, even) == pytest.approx(-1)
+
+
+def test_what_is_thought_of_a_rare_class_makes_nobody_informed():
+    always = np.array([[[1.0, 0, 0], [1.0, 0, 0], [0.2, 0, 0.8]]])
+    even, rare = np.full(3, 1 / 3), np.array([0.6, 0.399, 0.001])
+    assert informedness(always, even) > 0.6
+    assert informedness(always, rare) < 0.1
+    assert advantage(always, rare) < 0.01
 
 
 def test_moments_of_several_draws_count_what_lies_between_them():
@@ -63,9 +81,10 @@ def test_moments_of_several_draws_count_what_lies_between_them():
     sums = MomentSums(2000, 1)
     nothing = np.zeros((2000, 1, 1))
     for mean in means:
-        sums.add(slice(0, 2000), (nothing, nothing, mean, mean**2 + 0.5, mean, mean**2))
+        sums.add(slice(0, 2000), (nothing, nothing, mean, mean**2 + 0.5, *(mean, mean**2) * 2))
     moments = sums.moments(5)
     np.testing.assert_allclose(moments.skill_mean, means.mean(axis=0))
     rubin = means.var(axis=0, ddof=1) * (1 + 1 / 5)
     np.testing.assert_allclose(moments.skill_variance, 0.5 + rubin)
     np.testing.assert_allclose(moments.informed_variance, rubin)
+    np.testing.assert_allclose(moments.advantage_variance, rubin)

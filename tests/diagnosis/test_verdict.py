@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from annotrace.aggregation import Hierarchical
 from annotrace.diagnosis import diagnose
 from annotrace.diagnosis.counting import label_scores, normalised, report_matrix
 from annotrace.diagnosis.identifiability import Estimate
@@ -136,6 +137,23 @@ def test_annotators_who_see_different_classes_are_not_compared():
     found = diagnose(table, posterior, confusion)
     assert found.verdict == "weak"
     assert "whether they would mix them up is not known" in " ".join(found.reasons)
+
+
+def test_classes_seen_by_some_only_are_doubted_where_estimates_have_lost_one():
+    """Nine in ten items go to those who see their half of the classes only."""
+    rng = np.random.default_rng(0)
+    truth, confusion = np.arange(1200) % 4, hammer_spammers(12, 4, 0.85, 0)
+    half = np.where(rng.random(1200) < 0.9, truth // 2, rng.integers(0, 2, 1200))
+    item = np.repeat(np.arange(1200), 3)
+    annotator = np.concatenate([6 * own + rng.choice(6, 3, replace=False) for own in half])
+    label = [rng.choice(4, p=confusion[r, truth[i]]) for i, r in zip(item, annotator, strict=True)]
+    table = LabelTable.from_codes(item, annotator, label)
+    found = Hierarchical().fit(table).diagnosis_
+    assert found.crowd.counts.sum(axis=(0, 2)).min() < 400
+    assert found.overlap.separation > 0.7
+    assert "Those who label items of 2, 3 hardly ever label items of 0, 1" in str(found) or (
+        "Those who label items of 0, 1 hardly ever label items of 2, 3" in str(found)
+    )
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,24 @@ def test_advice_names_numbers_not_names():
     assert "'ann'" not in " ".join([*said.reasons, *said.advice])
 
 
+def test_flags_name_numbers_not_names():
+    truth = np.arange(300) % 3
+    confusion = at.simulate.hammer_spammers(8, 3, 0.7, 0)
+    wide = at.simulate.simulate_labels(
+        truth, confusion, labels_per_item=8, random_state=0
+    ).to_wide()
+    wide[:, 5] = wide[:, 2]
+    table = at.LabelTable.from_wide(wide)._replace(annotators=np.array(list("abcdefgh")))
+    model = at.aggregation.PooledDawidSkene().fit(table)
+    result, named = result_of(model, anonymous=True), result_of(model)
+    assert named.crowd.flags[2] == ("copies: answers like f, even against all others",)
+    other = result.table.annotators[5]
+    assert other.startswith("Annotator")
+    assert result.crowd.flags[2] == (f"copies: answers like {other}, even against all others",)
+    steps = [step for step in overview_of(named).steps if "share their answers" in step.text]
+    assert [step.names for step in steps] == [("c", "f")]
+
+
 @pytest.mark.parametrize("name", ["majority", "dawid-skene", "one-coin", "pooled"])
 def test_aggregations_go_by_their_short_names(small, name):
     assert result_of(at.aggregation.make(name).fit(small)).method == name

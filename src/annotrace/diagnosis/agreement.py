@@ -144,7 +144,7 @@ def pairwise_kappa(table: LabelTable) -> PairwiseKappa:
     ----------
     table : LabelTable
     """
-    left, right = _label_pairs(table)
+    left, right = label_pairs(table)
     key = table.annotator[left].astype(np.int64) * table.n_annotators + table.annotator[right]
     distinct, pair = np.unique(key, return_inverse=True)
     first, second = np.divmod(distinct, max(table.n_annotators, 1))
@@ -166,7 +166,7 @@ def _paired_votes(table: LabelTable) -> tuple[NDArray[Any], NDArray[Any]]:
     return votes, votes.sum(1, keepdims=True)
 
 
-def _label_pairs(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def label_pairs(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of every two labels of the same item by two annotators, in the order of annotators."""
     row = np.arange(table.n_labels)
     following = table.offsets[table.item.astype(np.int64) + 1] - row - 1

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis.copies import Copies, find_copies
 from annotrace.diagnosis.counting import report_matrix, without_labels
 from annotrace.diagnosis.flags import flag_annotators
 from annotrace.diagnosis.identifiability import (
@@ -18,6 +19,7 @@ from annotrace.diagnosis.identifiability import (
     class_overlap,
     groups_of_annotators,
     margins,
+    seen_by_others,
     smallest_singular_value,
 )
 from annotrace.diagnosis.prediction import LabelPrediction, PairInformation
@@ -56,6 +58,8 @@ class Findings:
         Of all matrices side by side; 1 is best, 0 is singular.
     names : ndarray of shape (n_classes,), int
         The name that fits each class best; anything but its own is a permuted solution.
+    copies : Copies
+        Annotators who do not answer independently.
     flags : tuple of tuple of str
         What there is to say of each annotator.
     crowd : CrowdPosterior
@@ -78,6 +82,7 @@ class Findings:
     class_distances: NDArray[np.float64]
     smallest_singular_value: float
     names: NDArray[np.int64]
+    copies: Copies
     flags: tuple[tuple[str, ...], ...]
     crowd: CrowdPosterior
     labels_alone: bool
@@ -101,7 +106,9 @@ def examine(
     mean = crowd.mean_draws.mean(axis=0)
     matrices, n_labels = crowd.moments.cell_mean, table.labels_per_annotator()
     rivals = (mean - np.eye(len(mean))).argmax(axis=0)
+    seen = crowd.counts.sum(axis=2), seen_by_others(table)
     distances = class_distances(matrices, n_labels)
+    copies = find_copies(compared, log_prior, matrices)
     prediction = LabelPrediction(compared, log_prior, matrices)
     return Findings(
         margins=margins(crowd.mean_draws),
@@ -110,11 +117,12 @@ def examine(
         information=prediction.information(),
         pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
         groups=groups_of_annotators(table, gold >= 0),
-        overlap=class_overlap(crowd.counts),
+        overlap=max(map(class_overlap, seen), key=lambda overlap: overlap.separation),
         class_distances=distances,
         smallest_singular_value=smallest_singular_value(matrices, n_labels),
         names=best_names(mean),
-        flags=flag_annotators(crowd, n_labels, table.classes.tolist()),
+        copies=copies,
+        flags=flag_annotators(crowd, copies, table),
         crowd=crowd,
         labels_alone=prior is not None and prior.ndim == 1,
         n_compared=compared.n_labels,

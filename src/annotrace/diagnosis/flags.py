@@ -1,4 +1,4 @@
-"""What there is to say of single annotators: spammers, adversaries, mix-ups, few labels.
+"""What there is to say of single annotators: spammers, adversaries, mix-ups, copies, few labels.
 
 A flag is raised where the interval says so, not the estimate: people with few labels are not
 accused of anything but of having few labels.
@@ -13,46 +13,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.beta_quantiles import beta_interval
+from annotrace.diagnosis.copies import Copies
 from annotrace.diagnosis.uncertainty import CrowdPosterior
+from annotrace.labels.table import LabelTable
 
 # Fewer labels a class than this leave a row of the matrix open, and a skill by .1 to .2 either way
 # where classes are two or three. Of a hundred classes, 300 labels leave it .04.
 FEW_LABELS_A_CLASS = 4
-# Answers that depend on the item less than this, and are right no oftener than by chance as far as
-# anybody can tell, are guesses.
-UNINFORMED = 0.3
+# Answers are guesses if they are surely within .3 of being right as often as if given blindly, and
+# not surely .1 oftener; who is surely informed by .3 swaps names. See docs/trust.md.
+GUESSING, HARDLY = 0.3, 0.1
 # One in four taken for the same other class is a habit, not a slip.
 MIX_UP = 0.25
 _NAMED = 3
 
 
 def flag_annotators(
-    crowd: CrowdPosterior, n_labels: NDArray[Any], classes: Sequence[Any]
+    crowd: CrowdPosterior, copies: Copies, table: LabelTable
 ) -> tuple[tuple[str, ...], ...]:
     """Give the flags of each annotator in words.
 
     Parameters
     ----------
     crowd : CrowdPosterior
-    n_labels : ndarray of shape (n_annotators,)
-    classes : sequence of length n_classes
-        Their names.
+    copies : Copies
+    table : LabelTable
+        Whose names annotators and classes are called by.
     """
-    n_classes = len(classes)
-    low, high = crowd.skills()
-    spammer = (crowd.informedness()[1] < UNINFORMED) & (low < 1 / n_classes)
-    adversarial = (high < 1 / n_classes) & ~spammer
+    n_labels, n_classes = table.labels_per_annotator(), table.n_classes
+    adversarial = (crowd.skills()[1] < 1 / n_classes) & (crowd.informedness()[1] >= GUESSING)
+    spammer = _guessing(crowd) & ~adversarial
     few = n_labels < FEW_LABELS_A_CLASS * n_classes
     flags: list[list[str]] = [[] for _ in n_labels]
     for who in np.flatnonzero(spammer):
         flags[who].append("spammer: answers do not depend on the item")
     for who in np.flatnonzero(adversarial):
         flags[who].append("adversarial: right less often than by chance")
-    for mixer, said in _mix_ups(crowd, ~spammer, classes).items():
-        flags[mixer].append(said)
+    mixers = _mix_ups(crowd, ~spammer, table.classes.tolist())
+    copiers = _copiers(copies, table.annotators.tolist())
+    for said_of in (mixers, copiers):
+        for own, said in said_of.items():
+            flags[own].append(said)
     for who in np.flatnonzero(few):
         flags[who].append("few labels" if n_labels[who] else "no labels")
-    return tuple(tuple(own) for own in flags)
+    return tuple(map(tuple, flags))
+
+
+def _guessing(crowd: CrowdPosterior) -> NDArray[np.bool_]:
+    """Tell whose answers do not depend on the item, (n_annotators,)."""
+    low, high = crowd.advantage()
+    blind = (low > -GUESSING) & (low < HARDLY) & (high < GUESSING)
+    guessing: NDArray[np.bool_] = blind & (crowd.informedness()[0] < GUESSING)
+    return guessing
 
 
 def _mix_ups(
@@ -72,6 +84,19 @@ def _mix_ups(
     return {who: _in_words(pairs, classes) for who, pairs in mistaken.items()}
 
 
+def _copiers(copies: Copies, annotators: Sequence[Any]) -> dict[int, str]:
+    """Tell who answers like whom, the most alike first."""
+    like: dict[int, list[Any]] = {}
+    for place in np.argsort(-copies.share, kind="stable"):
+        one, other = int(copies.first[place]), int(copies.second[place])
+        like.setdefault(one, []).append(annotators[other])
+        like.setdefault(other, []).append(annotators[one])
+    return {
+        who: f"copies: answers like {_first(names)}, even against all others"
+        for who, names in like.items()
+    }
+
+
 def _in_words(pairs: list[tuple[int, int]], classes: Sequence[Any]) -> str:
     said = []
     for true, reported in pairs:
@@ -79,5 +104,9 @@ def _in_words(pairs: list[tuple[int, int]], classes: Sequence[Any]) -> str:
             said.append(f"takes {classes[true]} for {classes[reported]}")
         elif true < reported:
             said.append(f"mixes up {classes[true]} and {classes[reported]}")
+    return _first(said)
+
+
+def _first(said: list[Any]) -> str:
     more = len(said) - _NAMED
-    return ", ".join(said[:_NAMED]) + (f" and {more} more such" if more > 0 else "")
+    return ", ".join(map(str, said[:_NAMED])) + (f" and {more} more such" if more > 0 else "")

@@ -103,7 +103,7 @@ class Overlap(NamedTuple):
     side: NDArray[np.bool_]
 
 
-def class_overlap(counts: NDArray[Any]) -> Overlap:
+def class_overlap(seen: NDArray[Any]) -> Overlap:
     """Tell whether annotators can be compared through the classes that they have seen.
 
     The second singular value of labels [annotator, true class], each side scaled by its sums, is
@@ -111,18 +111,41 @@ def class_overlap(counts: NDArray[Any]) -> Overlap:
 
     Parameters
     ----------
-    counts : ndarray of shape (n_annotators, n_classes, n_classes)
+    seen : ndarray of shape (n_annotators, n_classes)
+        How many items of each class everybody labelled, as estimated or as `seen_by_others`.
     """
-    seen = counts.sum(axis=2)
     seen = seen[seen.sum(axis=1) > 0]
     if len(seen) == 0:
-        return Overlap(0.0, np.zeros(counts.shape[1], dtype=bool))
+        return Overlap(0.0, np.zeros(seen.shape[1], dtype=bool))
     scale = 1 / np.sqrt(np.maximum(seen.sum(axis=0), 1e-9))
     gram = scale[:, None] * (seen.T @ (seen / seen.sum(axis=1, keepdims=True))) * scale
     values, vectors = np.linalg.eigh(gram)
     by_chance = len(seen) / seen.sum() * (1 + np.sqrt(seen.shape[1] / len(seen))) ** 2
     beyond = max(values[-2] - by_chance, 0) / max(1 - by_chance, 1e-9)
     return Overlap(float(np.sqrt(min(beyond, 1))), vectors[:, -2] * scale > 0)
+
+
+def seen_by_others(table: LabelTable) -> NDArray[np.float64]:
+    """Count the classes of everybody's items as others report them, (n_annotators, n_classes).
+
+    Where some see some classes only and the others the rest, the estimated truth may make one
+    class of two, and nothing is apart any more; what others say of the same items still is. A
+    habit is not: others do not share it.
+
+    Parameters
+    ----------
+    table : LabelTable
+        An item counts once for each of its annotators; those with one label do not count.
+    """
+    n_others = table.labels_per_item() - 1
+    share = np.divide(1.0, n_others, where=n_others > 0, out=np.zeros(table.n_items))
+    given = share[table.item]
+    labelled = csr_matrix(
+        (given, table.annotator, table.offsets), shape=(table.n_items, table.n_annotators)
+    )
+    seen: NDArray[np.float64] = np.asarray(labelled.T @ table.votes().astype(np.float64))
+    np.subtract.at(seen, (table.annotator, table.label), given)
+    return np.maximum(seen, 0)
 
 
 def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:

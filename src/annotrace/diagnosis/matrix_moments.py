@@ -24,6 +24,8 @@ class Moments:
     skill_mean, skill_variance : ndarray of shape (n_annotators,)
     informed_mean, informed_variance : ndarray of shape (n_annotators,)
         Of `informedness`.
+    advantage_mean, advantage_variance : ndarray of shape (n_annotators,)
+        Of `advantage`.
     """
 
     cell_mean: NDArray[Any]
@@ -32,6 +34,8 @@ class Moments:
     skill_variance: NDArray[Any]
     informed_mean: NDArray[Any]
     informed_variance: NDArray[Any]
+    advantage_mean: NDArray[Any]
+    advantage_variance: NDArray[Any]
 
 
 class MomentSums:
@@ -44,7 +48,7 @@ class MomentSums:
 
     def __init__(self, n_annotators: int, n_classes: int) -> None:
         cells = (n_annotators, n_classes, n_classes)
-        self._means = [np.zeros(shape) for shape in (cells, n_annotators, n_annotators)]
+        self._means = [np.zeros(shape) for shape in (cells, *[n_annotators] * 3)]
         self._squared_means, self._squares = (
             [np.zeros_like(total) for total in self._means] for _ in range(2)
         )
@@ -69,7 +73,7 @@ class MomentSums:
         return Moments(*found)
 
 
-def informedness(matrices: NDArray[Any]) -> NDArray[np.float64]:
+def informedness(matrices: NDArray[Any], common: NDArray[Any]) -> NDArray[np.float64]:
     """Tell how much reports depend on the truth: 0 where all rows are alike, 1 for identity.
 
     The root of the mean squared distance of rows from their mean; q for a matrix of
@@ -78,16 +82,38 @@ def informedness(matrices: NDArray[Any]) -> NDArray[np.float64]:
     Parameters
     ----------
     matrices : ndarray of shape (n_annotators, n_classes, n_classes)
+    common : ndarray of shape (n_classes,)
+        How common classes are, by which rows are weighed: little is known of a rare one.
 
     Returns
     -------
     ndarray of shape (n_annotators,)
     """
-    n_classes = matrices.shape[1]
-    from_mean = matrices - np.einsum("rij->rj", matrices)[:, None] / n_classes
-    spread = np.einsum("rij,rij->r", from_mean, from_mean)
-    informed: NDArray[np.float64] = np.sqrt(spread / (n_classes - 1))
+    from_mean = matrices - np.einsum("i,rij->rj", common, matrices)[:, None]
+    spread = np.einsum("i,rij,rij->r", common, from_mean, from_mean)
+    informed: NDArray[np.float64] = np.sqrt(spread / (1 - np.square(common).sum()))
     return informed
+
+
+def advantage(matrices: NDArray[Any], common: NDArray[Any]) -> NDArray[np.float64]:
+    """Tell how much oftener reports are right than if given blindly, as often each: at most 1.
+
+    Like `informedness` it is q for q I + (1 - q) habit. It is below 0 for those who swap names,
+    and does not grow with the noise in every row, as squares do.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_annotators, n_classes, n_classes)
+    common : ndarray of shape (n_classes,)
+
+    Returns
+    -------
+    ndarray of shape (n_annotators,)
+    """
+    right = np.einsum("i,rii->r", common, matrices)
+    blindly = np.einsum("i,rij,j->r", common, matrices, common)
+    beyond: NDArray[np.float64] = (right - blindly) / (1 - np.square(common).sum())
+    return beyond
 
 
 def chunks(n_annotators: int, n_classes: int) -> Iterator[slice]:
@@ -168,16 +194,19 @@ class MatricesGivenTruths:
         matrices[:, place, place] = diagonal
         return np.asarray(matrices)
 
-    def raw_moments(self, matrices: NDArray[Any]) -> RawMoments:
-        """Give first and second moments about 0 of cells, skills and informedness.
+    def raw_moments(self, matrices: NDArray[Any], common: NDArray[Any]) -> RawMoments:
+        """Give first and second moments about 0 of cells, skills, informedness and advantage.
 
         Parameters
         ----------
         matrices : ndarray of shape (n_annotators, n_classes, n_classes)
             A draw, for the moments of what has none in closed form.
+        common : ndarray of shape (n_classes,)
+            How common classes are.
         """
-        informed = informedness(matrices)
-        return (*self._cells(), *self._skills(), informed, np.square(informed))
+        drawn = informedness(matrices, common), advantage(matrices, common)
+        squared = (part for own in drawn for part in (own, np.square(own)))
+        return (*self._cells(), *self._skills(), *squared)
 
     def _cells(self) -> RawMoments:
         """Moments of cells: a wrong one is (1 - right) times its share of the errors."""

@@ -85,6 +85,12 @@ class CrowdPosterior:
         """Give the interval of how much reports depend on the truth, 0 to 1, (n_annotators,)."""
         return beta_interval(self.moments.informed_mean, self.moments.informed_variance, level)
 
+    def advantage(self, level: float = 0.9) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Give the interval of how much oftener than blindly reports are right, -1 to 1."""
+        mean, variance = self.moments.advantage_mean, self.moments.advantage_variance
+        low, high = beta_interval((1 + mean) / 2, variance / 4, level)
+        return 2 * low - 1, 2 * high - 1
+
 
 def crowd_posterior(
     table: LabelTable,
@@ -171,13 +177,15 @@ class _Matrices:
         mean = np.zeros(counts.shape[1:])
         enough = SharedErrors.enough(counts.shape[1])
         errors = SharedErrors(enough, prior, rng) if len(counts) > enough else None
+        n_labels = counts.sum(axis=(0, 2)) + 1
+        common = n_labels / n_labels.sum()
         for who in chunks(*counts.shape[:2]):
             given = MatricesGivenTruths(counts[who], prior)
             drawn = given.draw(rng, None if errors is None else errors.take(who))
             mean += np.tensordot(self._shares[who], drawn, axes=1)
             self.log_columns[who] = log_columns(drawn)
             if gather:
-                self._sums.add(who, given.raw_moments(drawn))
+                self._sums.add(who, given.raw_moments(drawn, common))
         if gather:
             self._counts += counts
             self._means.append(mean)

@@ -147,6 +147,7 @@ _KINDS = {
     "adversarial": "Right less often than by chance",
     "mixes up": "Mixes up two classes",
     "takes": "Takes one class for another",
+    "copies": "Same answers as another, even against all others (one person, or answers shared)",
     "few labels": f"Few labels, less than {FEW_LABELS_A_CLASS} a class",
     "no labels": "No labels, taken for anybody",
 }
@@ -156,7 +157,12 @@ def _people(diagnosis: Diagnosis) -> list[str]:
     """Name the annotators of each flag."""
     lines = []
     for kind, said in _KINDS.items():
-        who = [k for k, own in enumerate(diagnosis.flags) if any(kind in flag for flag in own)]
+        who = [k for k, own in enumerate(diagnosis.flags) if any(_is(kind, flag) for flag in own)]
         if who:
             lines.append(f"  - {said}: {listed(diagnosis.table.annotators[who].tolist())}.")
     return lines
+
+
+def _is(kind: str, flag: str) -> bool:
+    """Tell whether a flag, or a part of one, is of a kind: names in it may begin alike."""
+    return flag.startswith(kind) or f", {kind} " in flag

@@ -223,6 +223,8 @@ def _about_people(result: Result) -> list[Step]:
     said = {
         "spammer": "Leave out the labels of those whose answers do not depend on the item",
         "adversarial": "Ask those who are right less often than by chance what they understood",
+        "copies": "Ask those who answer like another, even against all others, whether they are "
+        "one person or share their answers; if not, they may know better than the others",
     }
     steps = []
     for kind, text in said.items():

@@ -15,6 +15,7 @@ from annotrace.aggregation.registry import name_of
 from annotrace.aggregation.runs import AggregatedRun
 from annotrace.diagnosis import Diagnosis
 from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.diagnosis.flags import flag_annotators
 from annotrace.diagnosis.reasons import find_reasons
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
@@ -146,18 +147,15 @@ def result_of(model: Fitted, *, anonymous: bool = False) -> Result:
     """
     if not hasattr(model, "posterior_"):
         raise InputError(f"{type(model).__name__} has learned nothing yet: call `fit` first.")
-    table = model._scored()
-    diagnosis, crowd = _diagnosis(model), None
-    if diagnosis is not None:
-        crowd = _crowd(diagnosis)
+    table, diagnosis = model._scored(), _diagnosis(model)
     if anonymous:
-        table = table._replace(annotators=_numbered(table, crowd))
+        table, diagnosis = _without_names(table, diagnosis)
     return Result(
         table=table,
         posterior=model._believed(),
         chances=model._chances(),
-        crowd=crowd,
-        judgement=None if diagnosis is None else _judgement(diagnosis, table),
+        crowd=None if diagnosis is None else _crowd(diagnosis),
+        judgement=None if diagnosis is None else _judgement(diagnosis),
         method=_method(model),
         settings=_settings(model),
         versions=getattr(model, "versions_", None) or versions(),
@@ -175,6 +173,17 @@ def ranking(table: LabelTable, crowd: Crowd | None) -> NDArray[np.int64]:
     """Order annotators by skill, the highest first; by labels where skills are not known."""
     by = table.labels_per_annotator() if crowd is None else crowd.skill
     return np.argsort(-by, kind="stable")
+
+
+def _without_names(
+    table: LabelTable, diagnosis: Diagnosis | None
+) -> tuple[LabelTable, Diagnosis | None]:
+    """Call annotators by numbers in the table and in all that is said of them."""
+    if diagnosis is None:
+        return table._replace(annotators=_numbered(table, None)), None
+    table = table._replace(annotators=_numbered(table, _crowd(diagnosis)))
+    flags = flag_annotators(diagnosis.crowd, diagnosis.copies, table)
+    return table, replace(diagnosis, table=table, flags=flags)
 
 
 def _numbered(table: LabelTable, crowd: Crowd | None) -> Names:
@@ -198,9 +207,9 @@ def _crowd(diagnosis: Diagnosis) -> Crowd:
     return Crowd(moments.skill_mean, low, high, *cells, diagnosis.crowd.counts, diagnosis.flags)
 
 
-def _judgement(diagnosis: Diagnosis, table: LabelTable) -> Judgement:
-    """Give the verdict, its words with the annotators' names of a table."""
-    reasons = find_reasons(replace(diagnosis, table=table))
+def _judgement(diagnosis: Diagnosis) -> Judgement:
+    """Give the verdict, its words with the annotators' names of its table."""
+    reasons = find_reasons(diagnosis)
     return Judgement(
         diagnosis.verdict,
         tuple(reason.said for reason in reasons),

@@ -109,6 +109,7 @@ def examine(
     seen = crowd.counts.sum(axis=2), seen_by_others(table)
     distances = class_distances(matrices, n_labels)
     copies = find_copies(compared, log_prior, matrices)
+    overlap = max(map(class_overlap, seen), key=lambda each: each.separation)
     prediction = LabelPrediction(compared, log_prior, matrices)
     return Findings(
         margins=margins(crowd.mean_draws),
@@ -117,12 +118,12 @@ def examine(
         information=prediction.information(),
         pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
         groups=groups_of_annotators(table, gold >= 0),
-        overlap=max(map(class_overlap, seen), key=lambda overlap: overlap.separation),
+        overlap=overlap,
         class_distances=distances,
         smallest_singular_value=smallest_singular_value(matrices, n_labels),
         names=best_names(mean),
         copies=copies,
-        flags=flag_annotators(crowd, copies, table),
+        flags=flag_annotators(crowd, copies, overlap, table),
         crowd=crowd,
         labels_alone=prior is not None and prior.ndim == 1,
         n_compared=compared.n_labels,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from annotrace.diagnosis.beta_quantiles import beta_interval
 from annotrace.diagnosis.copies import Copies
+from annotrace.diagnosis.identifiability import Overlap
 from annotrace.diagnosis.uncertainty import CrowdPosterior
 from annotrace.labels.table import LabelTable
 
@@ -26,10 +27,12 @@ GUESSING, HARDLY = 0.3, 0.1
 # One in four taken for the same other class is a habit, not a slip.
 MIX_UP = 0.25
 _NAMED = 3
+SPAMMER = "spammer: answers do not depend on the item"
+ADVERSARIAL = "adversarial: right less often than by chance"
 
 
 def flag_annotators(
-    crowd: CrowdPosterior, copies: Copies, table: LabelTable
+    crowd: CrowdPosterior, copies: Copies, overlap: Overlap, table: LabelTable
 ) -> tuple[tuple[str, ...], ...]:
     """Give the flags of each annotator in words.
 
@@ -37,26 +40,32 @@ def flag_annotators(
     ----------
     crowd : CrowdPosterior
     copies : Copies
+    overlap : Overlap
+        Where people see different classes, nobody is judged by their answers: who sees one class,
+        and names it, is like one who always names it.
     table : LabelTable
         Whose names annotators and classes are called by.
     """
-    n_labels, n_classes = table.labels_per_annotator(), table.n_classes
-    adversarial = (crowd.skills()[1] < 1 / n_classes) & (crowd.informedness()[1] >= GUESSING)
-    spammer = _guessing(crowd) & ~adversarial
-    few = n_labels < FEW_LABELS_A_CLASS * n_classes
-    flags: list[list[str]] = [[] for _ in n_labels]
-    for who in np.flatnonzero(spammer):
-        flags[who].append("spammer: answers do not depend on the item")
-    for who in np.flatnonzero(adversarial):
-        flags[who].append("adversarial: right less often than by chance")
-    mixers = _mix_ups(crowd, ~spammer, table.classes.tolist())
+    n_labels = table.labels_per_annotator()
+    faults = {} if overlap.apart else _faults(crowd, table.classes.tolist())
     copiers = _copiers(copies, table.annotators.tolist())
-    for said_of in (mixers, copiers):
-        for own, said in said_of.items():
-            flags[own].append(said)
+    few = n_labels < FEW_LABELS_A_CLASS * table.n_classes
+    flags = [[*faults.get(who, ()), *copiers.get(who, ())] for who in range(len(n_labels))]
     for who in np.flatnonzero(few):
         flags[who].append("few labels" if n_labels[who] else "no labels")
     return tuple(map(tuple, flags))
+
+
+def _faults(crowd: CrowdPosterior, classes: Sequence[Any]) -> dict[int, list[str]]:
+    """Tell what is wrong with the answers of annotators, by code."""
+    adversarial = (crowd.skills()[1] < 1 / len(classes)) & (crowd.informedness()[1] >= GUESSING)
+    spammer = _guessing(crowd) & ~adversarial
+    mistaken = _mix_ups(crowd, ~spammer, classes)
+    said = {int(who): [SPAMMER] for who in np.flatnonzero(spammer)}
+    said |= {int(who): [ADVERSARIAL] for who in np.flatnonzero(adversarial)}
+    for who, mixed in mistaken.items():
+        said.setdefault(who, []).extend(mixed)
+    return said
 
 
 def _guessing(crowd: CrowdPosterior) -> NDArray[np.bool_]:
@@ -69,7 +78,7 @@ def _guessing(crowd: CrowdPosterior) -> NDArray[np.bool_]:
 
 def _mix_ups(
     crowd: CrowdPosterior, judged: NDArray[np.bool_], classes: Sequence[Any]
-) -> dict[int, str]:
+) -> dict[int, list[str]]:
     """Tell who surely takes one class for another, the commonest first."""
     mean, variance = crowd.moments.cell_mean, crowd.moments.cell_variance
     wrong = ~np.eye(len(classes), dtype=bool)
@@ -84,7 +93,7 @@ def _mix_ups(
     return {who: _in_words(pairs, classes) for who, pairs in mistaken.items()}
 
 
-def _copiers(copies: Copies, annotators: Sequence[Any]) -> dict[int, str]:
+def _copiers(copies: Copies, annotators: Sequence[Any]) -> dict[int, list[str]]:
     """Tell who answers like whom, the most alike first."""
     like: dict[int, list[Any]] = {}
     for place in np.argsort(-copies.share, kind="stable"):
@@ -92,19 +101,18 @@ def _copiers(copies: Copies, annotators: Sequence[Any]) -> dict[int, str]:
         like.setdefault(one, []).append(annotators[other])
         like.setdefault(other, []).append(annotators[one])
     return {
-        who: f"copies: answers like {_first(names)}, even against all others"
+        who: [f"copies: answers like {_first(names)}, even against all others"]
         for who, names in like.items()
     }
 
 
-def _in_words(pairs: list[tuple[int, int]], classes: Sequence[Any]) -> str:
-    said = []
-    for true, reported in pairs:
-        if (reported, true) not in pairs:
-            said.append(f"takes {classes[true]} for {classes[reported]}")
-        elif true < reported:
-            said.append(f"mixes up {classes[true]} and {classes[reported]}")
-    return _first(said)
+def _in_words(pairs: list[tuple[int, int]], classes: Sequence[Any]) -> list[str]:
+    """Tell of pairs (true, reported) which go both ways, and which one way only."""
+    both = [(a, b) for a, b in pairs if a < b and (b, a) in pairs]
+    one_way = [(a, b) for a, b in pairs if (b, a) not in pairs]
+    mixed = [f"mixes up {classes[a]} and {classes[b]}" for a, b in both]
+    taken = [f"takes {classes[a]} for {classes[b]}" for a, b in one_way]
+    return [_first(said) for said in (mixed, taken) if said]
 
 
 def _first(said: list[Any]) -> str:

@@ -27,6 +27,7 @@ from annotrace.diagnosis.metrics import dominance_margins
 from annotrace.labels.table import LabelTable
 
 TWO_SIDED_90 = 1.645
+MOST_SEPARATION = 0.6
 # Differences of cells that distances are worth: four seconds.
 _DIFFERENCES = 1e10
 
@@ -101,6 +102,11 @@ class Overlap(NamedTuple):
 
     separation: float
     side: NDArray[np.bool_]
+
+    @property
+    def apart(self) -> bool:
+        """Whether that is too far to compare annotators by the classes that they have seen."""
+        return self.separation > MOST_SEPARATION
 
 
 def class_overlap(seen: NDArray[Any]) -> Overlap:

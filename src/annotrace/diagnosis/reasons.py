@@ -20,7 +20,6 @@ LEAST_INFORMATION = 0.005
 # simulated crowds that could be learned, .7 and less where two classes could not be told apart. As
 # 400 single labels of 16 easy crowds leave .76 to 1.05, it must also be less than chance explains.
 LEAST_KEPT = 0.8
-MOST_SEPARATION = 0.6
 # So small a share of labels outside the largest group is worth a word, not a verdict.
 STRAY_LABELS = 0.05
 _SHOWN = 5
@@ -132,7 +131,7 @@ def _not_connected(found: Findings) -> list[Reason]:
 
 
 def _not_overlapping(found: Findings) -> list[Reason]:
-    if found.overlap.separation <= MOST_SEPARATION:
+    if not found.overlap.apart:
         return []
     names, side = found.table.classes, found.overlap.side
     one, other = listed(names[side].tolist()), listed(names[~side].tolist())

@@ -157,12 +157,9 @@ def _people(diagnosis: Diagnosis) -> list[str]:
     """Name the annotators of each flag."""
     lines = []
     for kind, said in _KINDS.items():
-        who = [k for k, own in enumerate(diagnosis.flags) if any(_is(kind, flag) for flag in own)]
-        if who:
+        # Names of classes and annotators in a flag may be those of kinds.
+        flagged = [any(flag.startswith(kind) for flag in own) for own in diagnosis.flags]
+        who = np.flatnonzero(flagged)
+        if len(who):
             lines.append(f"  - {said}: {listed(diagnosis.table.annotators[who].tolist())}.")
     return lines
-
-
-def _is(kind: str, flag: str) -> bool:
-    """Tell whether a flag, or a part of one, is of a kind: names in it may begin alike."""
-    return flag.startswith(kind) or f", {kind} " in flag

@@ -182,7 +182,7 @@ def _without_names(
     if diagnosis is None:
         return table._replace(annotators=_numbered(table, None)), None
     table = table._replace(annotators=_numbered(table, _crowd(diagnosis)))
-    flags = flag_annotators(diagnosis.crowd, diagnosis.copies, table)
+    flags = flag_annotators(diagnosis.crowd, diagnosis.copies, diagnosis.overlap, table)
     return table, replace(diagnosis, table=table, flags=flags)
 
 

@@ -33,6 +33,7 @@ def merge_tables(old: LabelTable, new: LabelTable) -> LabelTable:
         classes=classes,
         truth=_merge_truth(old, new, item, label, len(items)),
         positional=old.positional and new.positional,
+        frames=old.frames,
     )
 
 

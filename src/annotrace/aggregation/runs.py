@@ -108,7 +108,7 @@ def save_aggregation(aggregation: Aggregation, folder: Path) -> None:
         labels=aggregation.predict(),
         confidence=aggregation.confidence_,
     )
-    write_csv(aggregation.annotators_, folder / "annotators.csv")
+    write_csv(aggregation._people(), folder / "annotators.csv")
     write_confusion(folder, table, aggregation.confusion_)
     table.write(folder / "labels.parquet")
     checksums = {name: _checksum(folder / name) for name in FILES}

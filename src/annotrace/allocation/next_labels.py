@@ -14,6 +14,7 @@ from annotrace.allocation.plan import ROUNDING, Plan
 from annotrace.allocation.reasons import explain
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.labels import LabelTable
+from annotrace.labels.libraries import converted
 from annotrace.parameters import Count, Natural, Positive, check_value
 
 # No item is taken for certain: a class that has all of the posterior may still be wrong. What is
@@ -64,7 +65,7 @@ def allocate(
 
     Returns
     -------
-    polars frame
+    frame
         item, annotator, priority (1 is the first), expected_gain, reason. Shorter than the budget
         where capacity is used up, or no label is left that would gain anything.
 
@@ -157,7 +158,7 @@ def _as_frame(
         )
         for place, label in enumerate(plan.labels)
     ]
-    return pl.DataFrame(
+    asked = pl.DataFrame(
         {
             "item": [items[label.item] for label in plan.labels],
             "annotator": [names[label.annotator] for label in plan.labels],
@@ -166,3 +167,4 @@ def _as_frame(
             "reason": reasons,
         }
     )
+    return converted(asked, plan.table.frames)

@@ -197,7 +197,9 @@ def _nothing_to_ask(table: LabelTable, people: People, budget: float) -> str:
     import numpy as np
     import polars as pl
 
-    labelled = table.to_frame().group_by("annotator").agg(pl.col("item").n_unique())
+    from annotrace.labels.frames import frame_from_table
+
+    labelled = frame_from_table(table).group_by("annotator").agg(pl.col("item").n_unique())
     done = {str(name) for name, n_items in labelled.rows() if n_items == table.n_items}
     free = people.capacity > 0
     if not free.any():

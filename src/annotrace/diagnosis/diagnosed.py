@@ -16,6 +16,7 @@ from annotrace.diagnosis.confidence import (
 )
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
+from annotrace.labels.libraries import converted
 from annotrace.labels.table import LabelTable
 
 
@@ -32,7 +33,7 @@ class Diagnosed:
         Whether the labels show the truth; ``print(model.diagnosis_)`` says it in words.
     confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
         90 % intervals of the cells of the matrices.
-    annotators_ : polars frame
+    annotators_ : frame
         annotator, n_labels, skill, low, high (its 90 % interval), flags.
     """
 
@@ -137,11 +138,15 @@ class Diagnosed:
 
     @property
     def annotators_(self) -> Any:
-        """What is known of each annotator: a polars frame.
+        """What is known of each annotator, as `LabelTable.to_frame` has frames.
 
         `skill` is the mean of what `low` and `high` are the interval of: drawn to the crowd's
         where labels are few. Methods that do not model annotators have no skills.
         """
+        return converted(self._people(), self.table_.frames)
+
+    def _people(self) -> Any:
+        """Give `annotators_` as a polars frame."""
         import polars as pl
 
         self._check_fitted()
@@ -168,7 +173,7 @@ class Diagnosed:
 
         Returns
         -------
-        polars frame
+        frame
             item, annotator, label, probability (that the label is right), likeliest (class of the
             item), confidence (how sure to be of that).
         """
@@ -178,7 +183,7 @@ class Diagnosed:
         table, chances, estimate = self.table_, self._chances(), self._estimate()
         rows = rank_suspects(table, chances, n)
         item = table.item[rows]
-        return pl.DataFrame(
+        suspects = pl.DataFrame(
             {
                 "item": table.items[item].tolist(),
                 "annotator": table.annotators[table.annotator[rows]].tolist(),
@@ -188,6 +193,7 @@ class Diagnosed:
                 "confidence": chances[item, estimate[item]],
             }
         )
+        return converted(suspects, table.frames)
 
     def _check_fitted(self) -> None:
         """Raise the error of an estimator that has not been fitted."""

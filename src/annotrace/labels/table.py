@@ -25,6 +25,7 @@ from annotrace.labels.codes import (
     split_positions,
 )
 from annotrace.labels.columns import Named
+from annotrace.labels.libraries import POLARS, converted, library_of
 from annotrace.labels.matching import joined_names, match_rows
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with
 
@@ -53,6 +54,8 @@ class LabelTable:
     positional : bool
         Whether item k means row k of the features (tables of codes and arrays), or items have
         names that must be matched.
+    frames : str
+        What frames of it are made by: the library of the frame that it came from, or polars.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class LabelTable:
     classes: Names
     truth: Codes | None
     positional: bool
+    frames: str
 
     def __init__(
         self,
@@ -86,6 +90,7 @@ class LabelTable:
         classes: Names,
         truth: ArrayLike | None = None,
         positional: bool = False,
+        frames: str = POLARS,
     ) -> None:
         sizes = {"item": len(items), "annotator": len(annotators), "label": len(classes)}
         columns = sorted_by_item(check_columns([item, annotator, label], sizes))
@@ -97,6 +102,7 @@ class LabelTable:
             **{role: own.copy() if own.flags.writeable else own for role, own in names.items()},
             "truth": None if truth is None else check_truth(truth, len(items), len(classes)),
             "positional": positional,
+            "frames": frames,
         }
         for name, value in values.items():
             if isinstance(value, np.ndarray):
@@ -108,7 +114,7 @@ class LabelTable:
         return partial(LabelTable, **self._parts()), ()
 
     def _parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _PARTS}
+        return {name: getattr(self, name) for name in (*_PARTS, "frames")}
 
     def _replace(self, **changes: Any) -> LabelTable:
         return LabelTable(**(self._parts() | changes))
@@ -180,7 +186,9 @@ class LabelTable:
             "annotators": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
             "classes": n_codes(label, "label") if n_classes is None else n_classes,
         }
-        names = {name: np.arange(size, dtype=np.int32) for name, size in sizes.items()}
+        names: dict[str, Any] = {
+            name: np.arange(size, dtype=np.int32) for name, size in sizes.items()
+        }
         return cls(item, annotator, label, **names, truth=truth, positional=True)
 
     @classmethod
@@ -213,7 +221,7 @@ class LabelTable:
         from annotrace.labels.frames import table_from_long
 
         named, choices = Named(item, annotator, label, truth), Choices(classes, skip, repeats)
-        return table_from_long(frame, named, choices)
+        return table_from_long(frame, named, choices)._giving_frames_like(frame)
 
     @classmethod
     def from_wide(
@@ -244,7 +252,8 @@ class LabelTable:
         from annotrace.labels.frames import table_from_wide
 
         named, choices = Named(item, truth=truth), Choices(classes, skip)
-        return table_from_wide(answers, named, choices, items=items, annotators=annotators)
+        table = table_from_wide(answers, named, choices, items=items, annotators=annotators)
+        return table._giving_frames_like(answers)
 
     @classmethod
     def read(
@@ -376,6 +385,11 @@ class LabelTable:
         codes = encode_with(as_names(truth), self.classes, "true labels are")
         return self._replace(truth=codes)
 
+    def _giving_frames_like(self, *given: Any) -> LabelTable:
+        """Let frames be made by the library of the first frame or series of some values."""
+        library = library_of(*given)
+        return self if library == self.frames else self._replace(frames=library)
+
     def to_wide(self) -> Codes:
         """Lay the labels out as an array of shape (n_items, n_annotators), -1 where missing."""
         from annotrace.labels.frames import array_from_table
@@ -383,10 +397,13 @@ class LabelTable:
         return array_from_table(self)
 
     def to_frame(self) -> Any:
-        """Give the labels by name as a polars frame: item, annotator, label, and truth if known."""
+        """Give the labels by name: item, annotator, label, and truth if known.
+
+        The frame is of the library of the one that the labels came in, or else of polars.
+        """
         from annotrace.labels.frames import frame_from_table
 
-        return frame_from_table(self)
+        return converted(frame_from_table(self), self.frames)
 
     def write(self, path: str | Path) -> None:
         """Write the labels in the long form; csv, tsv, jsonl or parquet by the name, .gz or not."""

@@ -36,9 +36,11 @@ def write_table(table: LabelTable, path: str | Path) -> None:
     path : str or Path
         Ending in .csv, .tsv, .jsonl or .parquet; each but the last may be followed by .gz.
     """
+    from annotrace.labels.frames import frame_from_table
+
     path = Path(path)
     write = _writer(path)
-    frame = table.to_frame()
+    frame = frame_from_table(table)
     with replacing(path) as file:
         if path.suffix == ".gz":
             # Without a name and a time in it, equal tables give equal files.

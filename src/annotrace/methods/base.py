@@ -112,7 +112,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         Truth of each row of X: classifier and labels combined.
     confidence_ : ndarray of shape (n_items,)
         How sure to be of the likeliest class: never above `posterior_`, as people err alike.
-    annotators_ : polars frame
+    annotators_ : frame
         annotator, n_labels, skill (mean diagonal), low and high (its 90 % interval), flags.
     confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
         90 % intervals of the cells.

@@ -58,13 +58,14 @@ def match(
         )
     source = _source(estimator, X, items, named=False)
     _check_bare(y)
-    y = as_answers(y)
-    if y.ndim == 2 and y.shape[1] > 1:
-        table = LabelTable.from_wide(y, classes=None if classes is None else _all(classes, y))
+    answers = as_answers(y)
+    if answers.ndim == 2 and answers.shape[1] > 1:
+        named = None if classes is None else _all(classes, answers)
+        table = LabelTable.from_wide(answers, classes=named)
     else:
-        table = _one_annotator(column_or_1d(y, warn=True), known=classes is not None)
+        table = _one_annotator(column_or_1d(answers, warn=True), known=classes is not None)
     _check_length(source, table)
-    return source, table
+    return source, table._giving_frames_like(y, X)
 
 
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:

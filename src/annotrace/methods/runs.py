@@ -66,7 +66,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
         labels=table.classes[model._estimate()],
         confidence=model.confidence_,
     )
-    write_csv(model.annotators_, folder / "annotators.csv")
+    write_csv(model._people(), folder / "annotators.csv")
     if hasattr(model, "confusion_"):
         write_confusion(folder, table, model.confusion_)
     else:
@@ -222,12 +222,11 @@ def _read_tensors(folder: Path, described: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def _restore(model: CrowdEstimator, described: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    parts = {name: tensors[f"labels.{name}"].numpy() for name in _CODES[:3]}
-    names = {name: _unpack(tensors[f"labels.{name}"]) for name in _VOCABULARIES}
+    parts: dict[str, Any] = {name: tensors[f"labels.{name}"].numpy() for name in _CODES[:3]}
+    parts |= {name: _unpack(tensors[f"labels.{name}"]) for name in _VOCABULARIES}
     truth = tensors.get("labels.truth")
     model.table_ = LabelTable(
         **parts,
-        **names,
         truth=None if truth is None else truth.numpy(),
         positional=described["positional"],
     )

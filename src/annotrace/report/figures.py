@@ -96,7 +96,7 @@ def skills(model: Fitted, ax: Axes | None = None, top: int = 30) -> Axes:
     matplotlib axes
     """
     _matrices(model)
-    people = model.annotators_.sort("skill", descending=True, maintain_order=True)  # type: ignore[attr-defined]
+    people = model._people().sort("skill", descending=True, maintain_order=True)  # type: ignore[attr-defined]
     rows = _both_ends(len(people), top)
     axes = new_axes(ax, 6.4, 0.26 * len(rows) + 1.1)
     axes.axvline(1 / model.table_.n_classes, color=PALE, linestyle=(0, (4, 3)), linewidth=1)

@@ -1,0 +1,80 @@
+"""Frames come out of the library that they went in by."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import annotrace as at
+
+ROWS = {
+    "item": ["a", "a", "b", "b", "c", "c"],
+    "annotator": ["kim", "lee"] * 3,
+    "label": ["x", "x", "y", "x", "y", "y"],
+}
+KINDS = [(pd.DataFrame, pd.DataFrame), (pl.DataFrame, pl.DataFrame), (pa.table, pa.Table)]
+
+
+def columns_of(frame):
+    return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
+
+
+def values_of(frame, name):
+    column = frame[name]
+    return column.to_pylist() if isinstance(frame, pa.Table) else column.to_list()
+
+
+@pytest.mark.parametrize(("make", "kind"), KINDS, ids=["pandas", "polars", "pyarrow"])
+def test_what_is_told_of_labels_is_of_their_library(make, kind, tmp_path):
+    table = at.LabelTable.from_long(make(ROWS))
+    model = at.aggregation.make("dawid-skene").fit(table)
+    told = [table.to_frame(), model.annotators_, model.suspect_labels(2), at.allocate(model, 1)]
+    assert [type(frame) for frame in told] == [kind] * 4
+    assert columns_of(told[1]) == ["annotator", "n_labels", "skill", "low", "high", "flags"]
+    assert values_of(told[0], "label") == ROWS["label"]
+    assert values_of(told[1], "annotator") == ["kim", "lee"]
+    model.save(tmp_path)
+    assert isinstance(at.load(tmp_path).annotators_, pl.DataFrame)
+
+
+def test_truth_that_is_not_known_is_missing():
+    frame = pd.DataFrame({**ROWS, "truth": ["x", "x", None, None, "y", "y"]})
+    truth = at.LabelTable.from_long(frame).to_frame()["truth"]
+    assert truth.isna().tolist() == [False, False, True, True, False, False]
+
+
+def test_without_a_frame_they_are_of_polars():
+    for table in (at.LabelTable.from_long(ROWS), at.LabelTable.from_wide([[0, 1], [1, 1]])):
+        assert isinstance(table.to_frame(), pl.DataFrame)
+
+
+def test_tables_made_from_a_table_give_the_same_frames():
+    table = at.LabelTable.from_long(pd.DataFrame(ROWS))
+    model = at.aggregation.make("majority").fit(table)
+    model.partial_fit(at.LabelTable.from_long(ROWS))
+    for made in (table.select_items([0, 1]), table.with_items(["d"]), model.table_):
+        assert isinstance(made.to_frame(), pd.DataFrame)
+    assert table == at.LabelTable.from_long(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.eye(4), pd.DataFrame([[0, 1], [1, 1], [0, 0], [1, 0]])),
+        (pd.DataFrame(np.eye(4)), np.array([0, 1, 0, 1])),
+        (np.eye(4), pd.Series([0, 1, 0, 1])),
+    ],
+    ids=["wide", "features", "series"],
+)
+def test_classifiers_give_frames_of_what_they_were_fitted_on(X, y):
+    model = at.Vanilla(epochs=1, validation=0).fit(X, y)
+    assert isinstance(model.annotators_, pd.DataFrame)
+    assert model.annotators_["n_labels"].sum() == np.size(y)
+
+
+def test_annotators_are_drawn_whatever_they_came_in():
+    pytest.importorskip("matplotlib")
+    table = at.LabelTable.from_long(pd.DataFrame(ROWS))
+    axes = at.plots.skills(at.aggregation.make("dawid-skene").fit(table))
+    assert {label.get_text() for label in axes.get_yticklabels()} == {"kim", "lee"}

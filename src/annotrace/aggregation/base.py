@@ -17,7 +17,7 @@ from torch import Tensor
 from annotrace.aggregation.evidence import Evidence
 from annotrace.aggregation.merging import merge_tables
 from annotrace.diagnosis.diagnosed import Diagnosed
-from annotrace.diagnosis.metrics import with_pool
+from annotrace.diagnosis.metrics import skills, with_pool
 from annotrace.errors import InputError
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.table import LabelTable
@@ -233,7 +233,7 @@ class Aggregation(Diagnosed, ABC):
         self.ties_ = self._highest().sum(1) > 1
         confusion = matrices.transpose(1, 2).contiguous().numpy()
         self.confusion_ = with_pool(confusion, _labels_behind(evidence).astype(confusion.dtype))
-        self.skill_ = self.confusion_.diagonal(axis1=1, axis2=2).mean(1)
+        self.skill_ = skills(self.confusion_)
         self.prior_ = prior.numpy()
 
     def _grow(self, table: LabelTable) -> Evidence:

@@ -181,10 +181,7 @@ def settled(probabilities: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:
 
 def tempered(posterior: NDArray[Any], power: NDArray[Any]) -> NDArray[np.float64]:
     """Raise probabilities (n_items, n_classes) to a power for each item, and normalise."""
-    scores = power * np.log(np.maximum(posterior.astype(np.float64), 1e-300))
-    likelihood = np.exp(scores - scores.max(axis=1, keepdims=True))
-    probabilities: NDArray[np.float64] = likelihood / likelihood.sum(axis=1, keepdims=True)
-    return probabilities
+    return normalised(power * np.log(np.maximum(posterior.astype(np.float64), 1e-300)))
 
 
 def mistakes_alike(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[np.float64]:

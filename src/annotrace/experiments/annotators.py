@@ -15,7 +15,6 @@ from annotrace.experiments.runs import Experiment, Result, Run, Split
 from annotrace.simulate import simulate_labels
 from annotrace.version import versions
 
-METHODS = ("annotators",)
 SKILLS = {FLIPPERS: 0.3, SPAMMERS: 0.5}
 
 
@@ -78,4 +77,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write(text, folder / "annotators.md")]
 
 
-EXPERIMENT = Experiment("annotators", METHODS, load, plan, show, draw)
+EXPERIMENT = Experiment("annotators", load, plan, show, draw)

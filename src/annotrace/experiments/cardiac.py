@@ -135,4 +135,4 @@ def _ranking(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-EXPERIMENT = Experiment("cardiac", METHODS, load, plan, perform, draw)
+EXPERIMENT = Experiment("cardiac", load, plan, perform, draw)

@@ -131,4 +131,4 @@ def table(results: list[Result]) -> str:
     return tables.page("CIFAR-10 (table 1)", results, [*parts, tables.CM_ERROR_NOTE])
 
 
-EXPERIMENT = Experiment("cifar10-table", METHODS, load, plan, perform, draw)
+EXPERIMENT = Experiment("cifar10-table", load, plan, perform, draw)

@@ -73,4 +73,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
 
 
 # Matrices as small as these are faster on one thread than shared between several.
-EXPERIMENT = Experiment("digits", METHODS, load, plan, perform, draw, threads=1)
+EXPERIMENT = Experiment("digits", load, plan, perform, draw, threads=1)

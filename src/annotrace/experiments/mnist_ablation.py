@@ -26,4 +26,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write(text, folder / "mnist-ablation.md")]
 
 
-EXPERIMENT = Experiment("mnist-ablation", METHODS, mnist_sweep.load, plan, perform, draw)
+EXPERIMENT = Experiment("mnist-ablation", mnist_sweep.load, plan, perform, draw)

@@ -58,4 +58,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write(text, folder / "mnist-dominance.md")]
 
 
-EXPERIMENT = Experiment("mnist-dominance", METHODS, mnist_sweep.load, plan, perform, draw)
+EXPERIMENT = Experiment("mnist-dominance", mnist_sweep.load, plan, perform, draw)

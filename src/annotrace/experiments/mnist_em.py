@@ -38,4 +38,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write(text, folder / "mnist-em.md")]
 
 
-EXPERIMENT = Experiment("mnist-em", METHODS, mnist_sweep.load, plan, perform, draw)
+EXPERIMENT = Experiment("mnist-em", mnist_sweep.load, plan, perform, draw)

@@ -36,4 +36,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write(text, folder / "mnist-robust.md")]
 
 
-EXPERIMENT = Experiment("mnist-robust", METHODS, mnist_sweep.load, plan, perform, draw)
+EXPERIMENT = Experiment("mnist-robust", mnist_sweep.load, plan, perform, draw)

@@ -117,4 +117,4 @@ def _label(result: Result) -> str:
     return f"T = {steps}, G = {result['curve'][-1][0] // steps:,}"
 
 
-EXPERIMENT = Experiment("mnist-sensitivity", METHODS, mnist_sweep.load, plan, perform, draw)
+EXPERIMENT = Experiment("mnist-sensitivity", mnist_sweep.load, plan, perform, draw)

@@ -101,8 +101,6 @@ class Experiment:
     Attributes
     ----------
     name : str
-    methods : tuple of str
-        In the order of the table.
     load : callable
         From the data folder, or None, to what is learned from and tested on.
     plan : callable
@@ -116,7 +114,6 @@ class Experiment:
     """
 
     name: str
-    methods: tuple[str, ...]
     load: Callable[[Path | None], Split]
     plan: Callable[[Options], list[Run]]
     perform: Callable[[Run, Split, torch.device], Result]

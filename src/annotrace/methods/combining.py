@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from annotrace.diagnosis.counting import normalised
 from annotrace.errors import InputError, first_few
 from annotrace.labels.vocabulary import look_up
 from annotrace.methods.continuing import matrices_by_name
@@ -44,6 +45,4 @@ def combine(model: CrowdEstimator, X: Any, y: Any, items: Items) -> NDArray[Any]
     scores = np.log(np.maximum(model.predict_proba(source), 1e-300))
     said = np.log(np.maximum(confusion, 1e-12))[table.annotator, :, code[table.label]]
     np.add.at(scores, table.item, said)
-    likelihood = np.exp(scores - scores.max(axis=1, keepdims=True))
-    combined: NDArray[Any] = likelihood / likelihood.sum(axis=1, keepdims=True)
-    return combined
+    return normalised(scores)

@@ -273,6 +273,10 @@ class Aggregation(Diagnosed, ABC):
     def _compares(self) -> bool:
         return self._evidence.compares
 
+    def _past(self) -> NDArray[Any] | None:
+        past = self._evidence.past
+        return None if past is None else past.transpose(1, 2).numpy()
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "table_"):
             raise InputError(f"{type(self).__name__} has learned nothing yet: call `fit` first.")

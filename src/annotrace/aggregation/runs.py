@@ -53,6 +53,8 @@ class AggregatedRun(Diagnosed):
     settings, versions_ : dict
     compares : bool
         Whether anything compared annotators.
+    past_ : ndarray of shape (n_annotators, n_classes, n_classes), or None
+        The counts of an earlier time that it began with.
     gold_ : ndarray of int, shape (n_items,)
         Classes that were known for certain, -1 elsewhere.
     """
@@ -67,6 +69,7 @@ class AggregatedRun(Diagnosed):
     settings: dict[str, Any] = field(default_factory=dict)
     versions_: dict[str, str] = field(default_factory=dict)
     compares: bool = True
+    past_: NDArray[Any] | None = None
 
     @property
     def skill_(self) -> NDArray[Any]:
@@ -86,6 +89,9 @@ class AggregatedRun(Diagnosed):
 
     def _compares(self) -> bool:
         return self.compares
+
+    def _past(self) -> NDArray[Any] | None:
+        return self.past_
 
     def _by_vote(self) -> bool:
         makers = {entry.name: entry.maker for entry in list_aggregations()}
@@ -109,7 +115,7 @@ def save_aggregation(aggregation: Aggregation, folder: Path) -> None:
         confidence=aggregation.confidence_,
     )
     write_csv(aggregation._people(), folder / "annotators.csv")
-    write_confusion(folder, table, aggregation.confusion_)
+    write_confusion(folder, table, aggregation.confusion_, past=aggregation._past())
     table.write(folder / "labels.parquet")
     checksums = {name: _checksum(folder / name) for name in FILES}
     said = _describe(aggregation) | {"sha256": checksums}
@@ -171,7 +177,7 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
         truth = pl.read_csv(folder / "truth.csv", infer_schema=False)
         labels = pl.read_parquet(folder / "labels.parquet")
         with np.load(folder / "confusion.npz", allow_pickle=False) as arrays:
-            matrices = {name: arrays[name] for name in ("confusion", "annotators", "classes")}
+            matrices = {name: arrays[name] for name in arrays.files}
         posterior = truth[:, 3:].cast(pl.Float64).to_numpy()
         table = _table(truth["item"], labels, matrices)
         chosen = look_up(as_names(truth["label"].fill_null("").to_list()), table.classes)
@@ -186,6 +192,7 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
             settings=said["params"],
             versions_=said["versions"],
             compares=said["compares"],
+            past_=matrices.get("past"),
         )
         run.gold_ = known_classes(table, said.get("gold"))
     except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:

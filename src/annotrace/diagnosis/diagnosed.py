@@ -14,6 +14,7 @@ from annotrace.diagnosis.confidence import (
     half_right,
     settled,
 )
+from annotrace.diagnosis.past import with_past
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.labels.libraries import converted
@@ -58,6 +59,10 @@ class Diagnosed:
     def _compares(self) -> bool:
         """Tell whether anything compares annotators; if not, any label may be wrong."""
         return True
+
+    def _past(self) -> NDArray[Any] | None:
+        """Give counts [annotator, true, reported] of an earlier time, if there are any."""
+        return None
 
     def _by_vote(self) -> bool:
         """Tell whether `posterior_` is shares of votes, which are no probabilities."""
@@ -120,9 +125,14 @@ class Diagnosed:
         self._check_diagnosable()
         kept: tuple[Any, Diagnosis] | None = self.__dict__.get("_diagnosed")
         if kept is None or kept[0] is not self.posterior_:
-            learned = self.table_, self.posterior_, self.confusion_
-            prior, gold = self._without_labels(), getattr(self, "gold_", None)
-            kept = self.posterior_, diagnose(*learned, prior=prior, gold=gold)
+            table, posterior, gold = self.table_, self.posterior_, getattr(self, "gold_", None)
+            if (past := self._past()) is not None:
+                table, posterior, gold = with_past(table, posterior, self.gold_, past)
+            prior = self._without_labels()
+            kept = (
+                self.posterior_,
+                diagnose(table, posterior, self.confusion_, prior=prior, gold=gold),
+            )
             self.__dict__["_diagnosed"] = kept
         return kept[1]
 

@@ -97,13 +97,17 @@ def write_classes(
     write_csv(pl.DataFrame(columns), path)
 
 
-def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
-    """Write confusion.npz: the matrices with the names of their axes."""
+def write_confusion(
+    folder: Path, table: LabelTable, confusion: NDArray[Any], past: NDArray[Any] | None = None
+) -> None:
+    """Write confusion.npz: the matrices with the names of their axes, and counts of the past."""
     arrays: dict[str, Any] = {
         "confusion": confusion,
         "annotators": np.array(table.annotators.tolist()),
         "classes": np.array(table.classes.tolist()),
     }
+    if past is not None:
+        arrays["past"] = past
     with replacing(folder / "confusion.npz") as file:
         np.savez_compressed(file, **arrays)
 

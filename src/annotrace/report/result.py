@@ -182,8 +182,9 @@ def _without_names(
     if diagnosis is None:
         return table._replace(annotators=_numbered(table, None)), None
     table = table._replace(annotators=_numbered(table, _crowd(diagnosis)))
-    flags = flag_annotators(diagnosis.crowd, diagnosis.copies, diagnosis.overlap, table)
-    return table, replace(diagnosis, table=table, flags=flags)
+    learned = diagnosis.table._replace(annotators=table.annotators)
+    flags = flag_annotators(diagnosis.crowd, diagnosis.copies, diagnosis.overlap, learned)
+    return table, replace(diagnosis, table=learned, flags=flags)
 
 
 def _numbered(table: LabelTable, crowd: Crowd | None) -> Names:

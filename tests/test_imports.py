@@ -22,7 +22,7 @@ ORDER = (
     "experiments",
     "cli",
 )
-FREE = ("errors", "parameters", "version")
+FREE = ("errors", "parameters", "undo", "version")
 DOORS = ("__init__.py", "__main__.py", "nn.py", "plots.py")
 HEAVY = ("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors")
 

@@ -222,3 +222,26 @@ def test_labels_that_cannot_be_compared_are_given_back_batch_by_batch(name):
     model = fitted(name, batches[0]).partial_fit(batches[1])
     np.testing.assert_array_equal(model.predict(), label)
     assert model.converged_
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "pooled", "hierarchical", "glad", "mace"])
+def test_a_fit_that_is_stopped_leaves_what_was_found(name, monkeypatch):
+    first, other = (
+        _named(list("aabbcc"), ["kim", "lee"] * 3, list(labels)) for labels in ("xxyyxy", "yyxyyx")
+    )
+    model = fitted(name, first)
+    posterior, confusion = model.posterior_.copy(), model.confusion_.copy()
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "_infer", stop)
+        for again in (model.fit, model.partial_fit):
+            with pytest.raises(KeyboardInterrupt):
+                again(other)
+    np.testing.assert_array_equal(model.posterior_, posterior)
+    np.testing.assert_array_equal(model.confusion_, confusion)
+    assert model.table_ == first
+    expected = fitted(name, first).partial_fit(other)
+    np.testing.assert_allclose(model.partial_fit(other).posterior_, expected.posterior_)

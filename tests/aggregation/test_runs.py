@@ -52,8 +52,16 @@ def test_a_file_of_another_run_is_refused(crowd, tmp_path, name):
     others = crowd.select_items(np.arange(30))
     make("dawid-skene").fit(others).save(tmp_path / "other")
     shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
-    with pytest.raises(RunError, match=f"{name}: damaged, its content is not what run.json says"):
+    with pytest.raises(RunError, match=f"{name}: not what was written, by run.json; edited since"):
         at.load(tmp_path / "one")
+
+
+def test_checksums_that_are_none_are_told(crowd, tmp_path):
+    make("majority").fit(crowd).save(tmp_path)
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sha256": ["x"]}))
+    with pytest.raises(RunError, match="damaged, it cannot be read as a run"):
+        at.load(tmp_path)
 
 
 def test_a_file_is_no_folder(crowd, tmp_path):

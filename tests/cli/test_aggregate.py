@@ -96,6 +96,7 @@ def test_agreement_and_accuracy_are_told(annotrace, crowd):
         ("1,a,x 1,b,NA 2,a,x 2,b,y", "'NA' is taken for a class; where it means that"),
         ("1,a,x 1,b,NaN 2,a,x 2,b,y", "'NaN' is taken for a class; where it means that"),
         ("1,a,x 1,b,NULL 2,a,x 2,b,y", "'NULL' is taken for a class; where it means that"),
+        ("1,a,x 2,b,y item,worker,label 1,b,x", "the names of the columns stand among the rows"),
         ("1,a,cat 1,a,cat 1,b,cat 2,b,dog", "labels that repeat an item and annotator: 1."),
     ],
 )

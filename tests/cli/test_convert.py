@@ -33,6 +33,12 @@ def test_labels_come_from_standard_input(tmp_path, name):
     assert (tmp_path / "labels.csv").read_bytes() == given
 
 
+def test_standard_input_is_read_once(annotrace):
+    result = annotrace("convert", "-", "-", "--out", "labels.csv")
+    assert result.exit_code == 2
+    assert "Standard input (-) can be read once" in result.stderr
+
+
 def test_several_files_are_named_after_their_annotators(annotrace, tmp_path):
     files = [SAMPLES / "doccano" / "ann.jsonl", SAMPLES / "doccano" / "bob.jsonl"]
     result = annotrace("convert", *files, "--out", "labels.jsonl", "--quiet")

@@ -156,6 +156,10 @@ def test_newcomers_are_told_and_those_who_may_be_known(annotrace, sparse):
         (("run", "--budget", 5, "--annotators", "empty.csv"), "empty.csv is empty"),
         (("run", "--budget", 5, "--annotators", "typo.csv"), "column 'capcity'. Known are annot"),
         (("run", "--budget", 5, "--annotators", "same.csv"), "2 and 3 are both named 'cost'"),
+        (
+            ("run", "--budget", 5, "--annotators", "nameless.csv"),
+            "row 3, column 'annotator' is empty",
+        ),
         (("run", "--budget", 5, "--annotators", "dear.csv"), "cost of a label by ann to be above"),
     ],
 )
@@ -165,6 +169,7 @@ def test_bad_input_is_one_line(annotrace, run, words, said):
     (run.parent / "empty.csv").touch()
     (run.parent / "typo.csv").write_text("annotator,capcity\nann,3\n")
     (run.parent / "same.csv").write_text("annotator,cost,Cost\nann,3,4\n")
+    (run.parent / "nameless.csv").write_text("annotator,capacity\nann,3\n,3\n")
     (run.parent / "dear.csv").write_text("annotator,cost\nann,0\n")
     result = annotrace("next", *words)
     assert result.exit_code == 2
@@ -178,7 +183,7 @@ def test_a_run_without_a_file_or_with_a_damaged_one_is_refused(annotrace, run, n
     (run / name).write_bytes(b"nothing")
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 2
-    assert "damaged" in result.stderr
+    assert f"{name}: not what was written, by run.json" in result.stderr
     (run / name).unlink()
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 2

@@ -92,6 +92,15 @@ def test_a_frame_of_numbers_alone_is_positional():
     assert source.X.tolist() == [[1, 2], [3, 4]]
 
 
+def test_a_lazy_frame_is_to_be_collected():
+    lazy = pl.LazyFrame({"item": [1, 2], "x": [1, 2]})
+    with (
+        pytest.warns(pl.exceptions.PerformanceWarning),
+        pytest.raises(InputError, match="but got LazyFrame: collect it first"),
+    ):
+        as_source(lazy)
+
+
 def test_a_frame_with_a_column_named_load_is_a_frame():
     frame = pd.DataFrame({"load": [1.0, 2.0], "voltage": [3.0, 4.0]})
     assert as_source(frame).columns == ["load", "voltage"]

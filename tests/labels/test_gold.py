@@ -73,3 +73,11 @@ def test_a_series_whose_rows_and_names_differ_is_refused():
     np.testing.assert_array_equal(known_classes(shuffled, gold.tolist()), [0, 1, 2])
     in_order = at.LabelTable.from_long({"item": [0, 1, 2], **labels})
     np.testing.assert_array_equal(known_classes(in_order, gold), [0, 1, 2])
+
+
+def test_a_series_that_names_an_item_twice_says_the_same_of_it():
+    index = ["b", "b", "c", "c"]
+    gold = pd.Series(["dog", "dog", "cat", None], index=index)
+    np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])
+    with pytest.raises(InputError, match="`gold` names 'b' more than once, with 'dog' and 'cat'"):
+        known_classes(four_items(), pd.Series(["dog", "cat", "cat", "cat"], index=index))

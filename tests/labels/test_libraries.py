@@ -1,5 +1,6 @@
 """Frames come out of the library that they went in by."""
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -78,3 +79,15 @@ def test_annotators_are_drawn_whatever_they_came_in():
     table = at.LabelTable.from_long(pd.DataFrame(ROWS))
     axes = at.plots.skills(at.aggregation.make("dawid-skene").fit(table))
     assert {label.get_text() for label in axes.get_yticklabels()} == {"kim", "lee"}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
+def test_frames_without_rows_keep_their_types(make):
+    model = at.aggregation.make("dawid-skene").fit(at.LabelTable.from_long(make(ROWS)))
+    for full, empty in (
+        (model.suspect_labels(), model.suspect_labels(0)),
+        (at.allocate(model, 1), at.allocate(model, 1, available=0)),
+    ):
+        assert len(empty) == 0
+        known = [nw.from_native(frame).schema for frame in (full, empty)]
+        assert known[0] == known[1]

@@ -116,6 +116,13 @@ def test_a_frame_that_pandas_wrote_as_an_object(read, index, indent, orient):
         read(frame.to_json(orient=orient), "labels.json")
 
 
+@pytest.mark.parametrize("orient", ["columns", "index"])
+def test_a_wide_frame_that_pandas_wrote_as_an_object(read, orient):
+    wide = pd.DataFrame({"item": ["1", "2"], "kim": ["x", "y"], "lee": ["y", None]})
+    table = read(wide.to_json(orient=orient), "labels.json")
+    assert rows(table) == [("1", "kim", "x"), ("1", "lee", "y"), ("2", "kim", "y")]
+
+
 def test_a_frame_by_column_with_other_names_is_a_table_if_said_so(read):
     wide = pd.DataFrame({"key": ["1", "2"], "kim": ["x", "y"]}).to_json()
     table = read(wide, "labels.json", item="key", format="table")

@@ -186,16 +186,33 @@ def test_a_fit_that_fails_leaves_what_there_was(settings, error):
     assert model.table_ is before[2]
 
 
+@pytest.mark.parametrize("name", ["trace", "gem", "wdn", "vanilla", "crossfit"])
+def test_a_warm_start_that_is_stopped_leaves_what_was_learned(name):
+    X, _, table, _ = blobs(n_items=60)
+    model = at.make(name, epochs=4, random_state=0, **QUICK.get(name, {})).fit(X, table)
+    before = model.predict_proba(X)
+
+    def stop(epoch):
+        raise KeyboardInterrupt
+
+    model.set_params(warm_start=True, callbacks=[stop], lr=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, table)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert not model.network_.training
+
+
 @pytest.mark.parametrize(
     ("aggregate", "labels_per_item"), [("pooled", 1), ("majority", 3), ("dawid-skene", 3)]
 )
 def test_two_stages_are_as_sure_as_the_first(aggregate, labels_per_item, tmp_path):
     X, _, table, _ = blobs(n_items=60, labels_per_item=labels_per_item)
-    model = at.TwoStage(aggregate=aggregate, epochs=1, random_state=0).fit(X, table)
+    model = at.TwoStage(aggregate=aggregate, epochs=1).fit(X, table)
     np.testing.assert_array_equal(model.confidence_, model.aggregation_.confidence_)
     model.save(tmp_path)
     truth = pl.read_csv(tmp_path / "truth.csv")["label"]
     assert truth.to_list() == model.aggregation_.predict().tolist()
+    np.testing.assert_array_equal(at.load(tmp_path).confidence_, model.confidence_)
     told = result_of(model)
     assert told.labels_alone
     assert told.compared == (labels_per_item > 1)

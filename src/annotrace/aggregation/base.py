@@ -24,6 +24,7 @@ from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Number, Seed, check_parameters
 from annotrace.training.devices import seed_of
+from annotrace.undo import unchanged_unless_done
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -126,7 +127,8 @@ class Aggregation(Diagnosed, ABC):
         evidence = Evidence(table, known_classes(table, gold), confusion_prior)
         if not evidence.compares:
             return self._give_back(evidence)
-        self._iterate(evidence, self._start(evidence), self.max_iter)
+        with unchanged_unless_done(self):
+            self._iterate(evidence, self._start(evidence), self.max_iter)
         if not self.converged_:
             self._warn()
         return self
@@ -147,11 +149,12 @@ class Aggregation(Diagnosed, ABC):
         before, evidence = copy(self), self._grow(table)
         if not evidence.compares:
             return self._give_back(evidence)
-        state = self._start(evidence)
-        self._keep(before)
-        known = _by_class(before._state, before._evidence)
-        _by_class(state, evidence)[: len(known), :, : known.shape[2]] = known
-        self._iterate(evidence, state, self.warm_iter)
+        with unchanged_unless_done(self):
+            state = self._start(evidence)
+            self._keep(before)
+            known = _by_class(before._state, before._evidence)
+            _by_class(state, evidence)[: len(known), :, : known.shape[2]] = known
+            self._iterate(evidence, state, self.warm_iter)
         return self
 
     def predict(self) -> Names:

@@ -168,12 +168,14 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
         raise RunError(f"{folder}: no {missing[0]} in it; run `annotrace aggregate` again.")
-    for name, written in said.get("sha256", {}).items():
-        if _checksum(folder / name) != written:
-            raise RunError(
-                f"{folder / name}: damaged, its content is not what run.json says was written."
-            )
     try:
+        for name, written in said.get("sha256", {}).items():
+            if _checksum(folder / name) != written:
+                raise RunError(
+                    f"{folder / name}: not what was written, by run.json; edited since, or of "
+                    "another run? Put it back, or run `annotrace aggregate` again, and keep "
+                    "corrections in a file of their own."
+                )
         truth = pl.read_csv(folder / "truth.csv", infer_schema=False)
         labels = pl.read_parquet(folder / "labels.parquet")
         with np.load(folder / "confusion.npz", allow_pickle=False) as arrays:
@@ -195,7 +197,7 @@ def load_aggregated(folder: Path, said: dict[str, Any]) -> AggregatedRun:
             past_=matrices.get("past"),
         )
         run.gold_ = known_classes(table, said.get("gold"))
-    except (pl.exceptions.PolarsError, ValueError, KeyError, OSError) as error:
+    except (pl.exceptions.PolarsError, AttributeError, KeyError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise RunError(f"{folder}: damaged, it cannot be read as a run ({reason}).") from None
     return run

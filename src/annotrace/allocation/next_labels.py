@@ -14,6 +14,7 @@ from annotrace.allocation.plan import ROUNDING, Plan
 from annotrace.allocation.reasons import explain
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.labels import LabelTable
+from annotrace.labels.frames import named_series
 from annotrace.labels.libraries import converted
 from annotrace.parameters import Count, Natural, Positive, check_value
 
@@ -146,7 +147,10 @@ def _as_frame(
     import polars as pl
 
     names = people.names.tolist()
-    items = plan.table.items.tolist()
+    item, annotator = (
+        np.array([getattr(label, role) for label in plan.labels], np.int64)
+        for role in ("item", "annotator")
+    )
     reasons = [
         explain(
             plan.table,
@@ -160,11 +164,12 @@ def _as_frame(
     ]
     asked = pl.DataFrame(
         {
-            "item": [items[label.item] for label in plan.labels],
-            "annotator": [names[label.annotator] for label in plan.labels],
+            "item": named_series(plan.table.items, item),
+            "annotator": named_series(people.names, annotator),
             "priority": range(1, len(plan.labels) + 1),
             "expected_gain": [label.gain for label in plan.labels],
             "reason": reasons,
-        }
+        },
+        schema_overrides={"expected_gain": pl.Float64, "reason": pl.String},
     )
     return converted(asked, plan.table.frames)

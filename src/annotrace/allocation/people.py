@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import goes_by_position, is_series
+from annotrace.labels.coding import by_index, goes_by_position, is_series
 from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names, as_names, check_names, look_up
 
@@ -68,7 +68,7 @@ def _limits(series: Any) -> dict[Any, Any]:
             "Expected `available` to be names, or numbers of labels by name, but in this series "
             "that cannot be told: pass its .tolist() for names, or its .to_dict() for numbers."
         )
-    return dict(series.items())
+    return by_index(series, "available")
 
 
 def _as_capacity(limit: Any, who: Any) -> int:
@@ -79,12 +79,12 @@ def _as_capacity(limit: Any, who: Any) -> int:
             f"Expected the labels that {who} can give to be a whole number of at least 0, or None "
             f"for any number, but got {limit!r}."
         )
-    return int(limit)
+    return min(int(limit), UNLIMITED)
 
 
 def _costs(names: Names, cost: Cost) -> NDArray[np.float64]:
     if is_series(cost):
-        cost = dict(cast("Any", cost).items())
+        cost = by_index(cost, "cost")
     if not isinstance(cost, Mapping):
         return np.full(len(names), _as_cost(cost, "each annotator"))
     asked = as_names(list(cost))

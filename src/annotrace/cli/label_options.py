@@ -144,9 +144,13 @@ def label_options(command: Command) -> Command:
 
 def _readable(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Give paths of which ``-`` is read from standard input."""
+    from annotrace.errors import InputError
     from annotrace.labels.files import standard_input
 
-    return tuple(standard_input() if str(path) == "-" else path for path in paths)
+    piped = [path for path in paths if str(path) == "-"]
+    if len(piped) > 1:
+        raise InputError("Standard input (-) can be read once, and was named more often.")
+    return tuple(standard_input() if path in piped else path for path in paths)
 
 
 learn_truth_option = click.option(
@@ -182,10 +186,11 @@ def describe_labels(
         )
     )
     counts += f" ({first_few(table.classes, 10)})"
-    return "\n".join([counts, *_describe_source(used, learn_truth), *_describe_oddities(table)])
+    source, oddities = _describe_source(used, learn_truth), _describe_oddities(table, used)
+    return "\n".join([counts, *source, *oddities])
 
 
-def _describe_oddities(table: LabelTable) -> list[str]:
+def _describe_oddities(table: LabelTable, used: Layout | Imported | None) -> list[str]:
     """Tell what is legal, but seldom meant."""
     from annotrace.errors import first_few
 
@@ -210,12 +215,25 @@ def _describe_oddities(table: LabelTable) -> list[str]:
             f"Note: {table.n_classes:,} classes are many; often they are free text or identifiers "
             "of a column that is not the label's. If so, say which is with --label."
         )
+    if _has_header_among_rows(table, used):
+        notes.append(
+            "Note: the names of the columns stand among the rows too, as where files were joined, "
+            "and are taken for a label: take these rows out."
+        )
     if again := table.n_labels - _n_pairs(table):
         notes.append(
             f"Note: labels that repeat an item and annotator: {again:,}. They count as further "
             "ones; --repeats first or last keeps one."
         )
     return notes
+
+
+def _has_header_among_rows(table: LabelTable, used: Layout | Imported | None) -> bool:
+    from annotrace.labels.columns import Layout
+
+    if not isinstance(used, Layout) or used.wide:
+        return False
+    return used.annotator in table.annotators.tolist() and used.label in table.classes.tolist()
 
 
 def _n_pairs(table: LabelTable) -> int:

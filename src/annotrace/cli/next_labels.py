@@ -123,6 +123,9 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     frame, rows = read_delimited(read_bytes(path), str(path))
     frame.columns = _known(frame.columns, path)
     names = frame["annotator"].fill_null("").to_list()
+    if "" in names:
+        row = rows[names.index("")]
+        raise InputError(f"{path}, row {row}, column 'annotator' is empty. Every row needs a name.")
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
         raise InputError(f"{path}: {twice!r} stands there more than once; keep one row for each.")

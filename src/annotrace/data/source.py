@@ -120,7 +120,12 @@ def source_from_frame(
     """
     import narwhals as nw
 
-    known = nw.from_native(frame, eager_only=True)
+    known = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(known, nw.DataFrame):
+        raise InputError(
+            f"Expected an array, or a frame of pandas, polars or pyarrow, but got "
+            f"{type(frame).__name__}{': collect it first.' if hasattr(frame, 'collect') else '.'}"
+        )
     features = list(known.columns)
     given = item if item in features else None
     if items is None and (name := find_column(features, "item", source, given)) is not None:

@@ -17,6 +17,7 @@ from annotrace.diagnosis.confidence import (
 from annotrace.diagnosis.past import with_past
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
+from annotrace.labels.frames import named_series
 from annotrace.labels.libraries import converted
 from annotrace.labels.table import LabelTable
 
@@ -195,11 +196,11 @@ class Diagnosed:
         item = table.item[rows]
         suspects = pl.DataFrame(
             {
-                "item": table.items[item].tolist(),
-                "annotator": table.annotators[table.annotator[rows]].tolist(),
-                "label": table.classes[table.label[rows]].tolist(),
+                "item": named_series(table.items, item),
+                "annotator": named_series(table.annotators, table.annotator[rows]),
+                "label": named_series(table.classes, table.label[rows]),
                 "probability": label_probabilities(table, chances)[rows],
-                "likeliest": table.classes[estimate[item]].tolist(),
+                "likeliest": named_series(table.classes, estimate[item]),
                 "confidence": chances[item, estimate[item]],
             }
         )

@@ -81,6 +81,18 @@ def is_series(values: Any) -> bool:
     return hasattr(values, "index") and hasattr(values, "items")
 
 
+def by_index(series: Any, what: str) -> dict[Any, Any]:
+    """Give a pandas series as the mapping from its index; where that repeats, values must too."""
+    values: dict[Any, Any] = {}
+    for name, value in series.items():
+        if values.setdefault(name, value) != value:
+            raise InputError(
+                f"The index of `{what}` names {str(name)[:60]!r} more than once, with "
+                f"{values[name]!r} and {value!r}: keep one."
+            )
+    return values
+
+
 def goes_by_position(series: Any) -> bool:
     """Tell whether the index of a pandas series is but the number of each row."""
     return list(series.index) == list(range(len(series)))

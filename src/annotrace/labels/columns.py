@@ -151,10 +151,9 @@ def find_column(
     return ranked[0][1] if ranked else None
 
 
-def names_columns(names: Sequence[Any]) -> bool:
-    """Tell whether an item, an annotator and a label column are all among some names."""
-    roles = ("item", "annotator", "label")
-    return all(any(_rank(str(name), role) for name in names) for role in roles)
+def names_items(names: Sequence[Any]) -> bool:
+    """Tell whether a column of items is among some names, so that these are names of columns."""
+    return any(_rank(str(name), "item") for name in names)
 
 
 def column_names(frame: Any) -> list[Any]:

@@ -35,6 +35,8 @@ class Piped(OwnPath):
 
 def standard_input() -> Piped:
     """Read standard input to its end."""
+    if sys.stdin is None:
+        raise InputError("Standard input is closed: there is nothing to read.")
     piped = Piped("standard input")
     piped.content = sys.stdin.buffer.read()
     return piped

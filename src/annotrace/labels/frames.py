@@ -208,12 +208,12 @@ def frame_from_table(table: LabelTable) -> Any:
     import polars as pl
 
     columns = {
-        "item": _series(table.items, table.item),
-        "annotator": _series(table.annotators, table.annotator),
-        "label": _series(table.classes, table.label),
+        "item": named_series(table.items, table.item),
+        "annotator": named_series(table.annotators, table.annotator),
+        "label": named_series(table.classes, table.label),
     }
     if table.truth is not None:
-        columns["truth"] = _series(table.classes, table.truth[table.item])
+        columns["truth"] = named_series(table.classes, table.truth[table.item])
     return pl.DataFrame(columns)
 
 
@@ -316,7 +316,8 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
-def _series(names: Names, codes: NDArray[np.int32]) -> Any:
+def named_series(names: Names, codes: NDArray[np.integer[Any]]) -> Any:
+    """Give the names of codes as a polars series; -1 is null."""
     import polars as pl
 
     listed = pl.Series(names.tolist(), dtype=pl.String if names.dtype == TEXT else None)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import as_answers, goes_by_position, is_filled, is_series
+from annotrace.labels.coding import as_answers, by_index, goes_by_position, is_filled, is_series
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes, as_names, look_up
 
@@ -68,7 +68,7 @@ def by_name(table: LabelTable, known: Codes) -> dict[Any, Any]:
 def _by_index(table: LabelTable, series: Any) -> Gold:
     """Give a pandas series as the mapping from its index, if that does not number its rows."""
     if not goes_by_position(series):
-        return dict(series.items())
+        return by_index(series[[is_filled(value) for value in series]], "gold")
     named = look_up(np.arange(len(series)), table.items)
     if np.any((named >= 0) & (named != np.arange(len(series)))):
         raise InputError(

@@ -30,4 +30,6 @@ def converted(frame: Any, library: str) -> Any:
     import narwhals as nw
 
     backend: Any = library
-    return nw.from_dict(frame.to_dict(as_series=False), backend=backend).to_native()
+    # Of a column without a value its type would be guessed.
+    schema = None if len(frame) else nw.from_native(frame).schema
+    return nw.from_dict(frame.to_dict(as_series=False), schema, backend=backend).to_native()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -49,6 +50,7 @@ from annotrace.training import (
 )
 from annotrace.training.devices import Precision
 from annotrace.training.settings import Schedule
+from annotrace.undo import unchanged_unless_done
 
 
 class _Learned:
@@ -170,7 +172,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         """Do what `fit` does, and give the checkpoints, which are still there."""
         check_parameters(self)
         before = learned_before(self) if self.warm_start else None
-        with _unchanged_unless_done(self):
+        parts = () if before is None else before.parts.values()
+        with unchanged_unless_done(self), _weights_unless_done(parts):
             source, table = match(self, X, y, items)
             known = known_classes(table, gold)
             _check_learnable(table)
@@ -281,13 +284,15 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
 
 
 @contextmanager
-def _unchanged_unless_done(model: CrowdEstimator) -> Iterator[None]:
-    """Let a model be as it was before, fitted or not, where a fit is refused or fails."""
-    before = model.__dict__.copy()
+def _weights_unless_done(parts: Collection[nn.Module]) -> Iterator[None]:
+    """Give modules the weights back that they had, where what is done to them does not end."""
+    before = [deepcopy(part.state_dict()) for part in parts]
     try:
         yield
     except BaseException:
-        model.__dict__ = before
+        for part, weights in zip(parts, before, strict=True):
+            part.load_state_dict(weights)
+            part.eval()
         raise
 
 

@@ -21,7 +21,7 @@ from annotrace import aggregation
 from annotrace.labels.gold import by_name
 from annotrace.methods.targets import TargetEstimator
 from annotrace.parameters import NotNegative
-from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits, seed_of
+from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,13 +55,14 @@ class TwoStage(TargetEstimator):
     @cached_property
     def aggregation_(self) -> aggregation.Aggregation:
         """The aggregation, which a run does not hold: it follows from the labels."""
-        return self._aggregated(seed_of(self.random_state))
+        return self._aggregated(self.aggregation_seed_)
 
     def _aggregated(self, seed: int) -> aggregation.Aggregation:
         made = aggregation.make(self.aggregate, random_state=seed)
         return made.fit(self.table_, gold=by_name(self.table_, self.gold_))
 
     def _targets(self, settings: Settings) -> Tensor:
+        self.aggregation_seed_ = settings.seed
         self.aggregation_ = self._aggregated(settings.seed)
         self.confusion_ = self.aggregation_.confusion_
         posterior = torch.from_numpy(self.aggregation_.posterior_)

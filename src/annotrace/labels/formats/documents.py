@@ -13,7 +13,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from annotrace.errors import InputError
-from annotrace.labels.columns import names_columns
+from annotrace.labels.columns import names_items
 from annotrace.labels.files import (
     ARROW,
     PARQUET,
@@ -164,13 +164,13 @@ def plain(value: Any) -> Any:
 def rows_by_index(record: Any) -> dict[str, dict[str, Any]]:
     """Give the rows of a frame that pandas wrote as an object: of columns, or of rows.
 
-    Nothing where the object is no such frame. Columns all have the same index; rows name an item,
-    an annotator and a label column.
+    Nothing where the object is no such frame. Columns all have the same index; rows name a column
+    of items.
     """
     parts = list(record.values()) if isinstance(record, dict) else []
     if not parts or not all(isinstance(part, dict) for part in parts):
         return {}
-    if names_columns(list(parts[0])):
+    if names_items(list(parts[0])):
         return dict(record)
     if any(list(part) != list(parts[0]) for part in parts):
         return {}

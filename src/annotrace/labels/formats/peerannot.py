@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
-from annotrace.labels.columns import names_columns
+from annotrace.labels.columns import names_items
 from annotrace.labels.formats.base import (
     Answer,
     Format,
@@ -24,8 +24,8 @@ def _sniff(tasks: Any) -> bool:
         isinstance(tasks, dict)
         and any(tasks.values())
         and all(isinstance(answers, dict) and _are_labels(answers) for answers in tasks.values())
-        and not names_columns(list(tasks))
-        and not names_columns(list(next(iter(tasks.values()))))
+        and not names_items(list(tasks))
+        and not names_items(list(next(iter(tasks.values()))))
     )
 
 

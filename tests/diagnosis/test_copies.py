@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from annotrace.aggregation import make
 from annotrace.diagnosis import copies, diagnose
 from annotrace.diagnosis.copies import find_copies
 from annotrace.labels.table import LabelTable
@@ -30,6 +31,16 @@ def copied(table, of, by, share=1.0):
     return table._replace(label=label)
 
 
+def repeated(table, of):
+    """Give every label of one annotator a second time, by another name."""
+    rows = np.append(np.arange(table.n_labels), np.flatnonzero(table.annotator == of))
+    annotator = table.annotator[rows]
+    annotator[table.n_labels :] = table.n_annotators
+    sizes = {"n_items": table.n_items, "n_classes": table.n_classes}
+    codes = table.item[rows], annotator, table.label[rows]
+    return LabelTable.from_codes(*codes, n_annotators=table.n_annotators + 1, **sizes)
+
+
 def pairs(found):
     return list(zip(found.first.tolist(), found.second.tolist(), strict=True))
 
@@ -43,6 +54,36 @@ def test_who_copies_is_found_with_the_share_of_answers_copied(truth, confusion, 
     both = np.intersect1d(*(table.item[table.annotator == who] for who in (3, 7)))
     assert found.n_shared.tolist() == [len(both)]
     assert found.share[0] == pytest.approx(share, abs=0.1)
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "dawid-skene", "pooled"])
+def test_copies_that_are_believed_against_all_others_are_found(method):
+    """Two equal labels of five decide what is taken for right, and who gave them seems to know."""
+    truth = np.random.default_rng(3).choice(N_CLASSES, 800, p=[0.4, 0.3, 0.2, 0.1])
+    often_first = np.tile([0.7, 0.1, 0.1, 0.1], (1, N_CLASSES, 1))
+    confusion = np.concatenate([hammer_spammers(8, N_CLASSES, 0.75, 1), often_first])
+    table = repeated(simulate_labels(truth, confusion, labels_per_item=4, random_state=0), of=2)
+    model = make(method).fit(table)
+    assert model.skill_[[2, 9]].min() > 0.9 > confusion[2].diagonal().max()
+    assert pairs(model.diagnosis_.copies) == [(2, 9)]
+
+
+@pytest.mark.parametrize("n_alone", [0, N_ITEMS // 2])
+def test_two_who_know_better_and_are_believed_are_not_accused(truth, n_alone):
+    """Two experts among people who are often mistaken, and on items that nobody else has seen."""
+    expert = np.tile(0.97 * np.eye(N_CLASSES) + 0.0075, (2, 1, 1))
+    confusion = np.concatenate([expert, hammer_spammers(8, N_CLASSES, 0.6, 0)])
+    activity = np.where(np.arange(10) < 2, 5, 1)
+    for seed in range(5):
+        table = simulate_labels(
+            truth, confusion, labels_per_item=4, activity=activity, random_state=seed
+        )
+        seen = (table.annotator < 2) | (table.item >= n_alone)
+        codes = (part[seen] for part in (table.item, table.annotator, table.label))
+        sizes = {"n_items": N_ITEMS, "n_annotators": 10, "n_classes": N_CLASSES}
+        model = make("pooled").fit(LabelTable.from_codes(*codes, **sizes))
+        assert model.skill_[:2].min() > 0.9
+        assert pairs(model.diagnosis_.copies) == []
 
 
 def test_those_who_work_by_themselves_are_not_accused(truth, confusion):

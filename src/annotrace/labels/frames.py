@@ -33,6 +33,7 @@ from annotrace.labels.formats.argilla import ARGILLA, is_flat
 from annotrace.labels.formats.documents import Document, frame_rows, plain
 from annotrace.labels.hugging_face import frame_of_dataset, is_dataset
 from annotrace.labels.importing import Request, import_answers
+from annotrace.labels.libraries import library_of
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import TEXT, Codes, Names, as_names, check_names
 
@@ -70,7 +71,7 @@ def table_from_long(frame: Any, named: Named, choices: Choices) -> LabelTable:
     """Make a table of a frame or dict of columns; see `LabelTable.from_long`."""
     sheet = sheet_from_frame(frame)
     if is_flat(sheet.columns):
-        return _table_from_responses(frame, named, choices)
+        return giving_frames_like(_table_from_responses(frame, named, choices), frame)
     layout = find_layout(sheet.columns, named, sheet.source)
     if layout.wide:
         raise InputError(
@@ -78,7 +79,7 @@ def table_from_long(frame: Any, named: Named, choices: Choices) -> LabelTable:
             "label. Name them with annotator= and label=, or use from_wide if there is a column "
             "for each annotator."
         )
-    return table_from_sheet(sheet, layout, choices)
+    return giving_frames_like(table_from_sheet(sheet, layout, choices), frame)
 
 
 def table_from_wide(
@@ -103,7 +104,7 @@ def table_from_wide(
             f"{sheet.source} has columns {layout.item!r}, {layout.annotator!r} and "
             f"{layout.label!r}: a row a label. Use from_long."
         )
-    return table_from_sheet(sheet, layout, choices)
+    return giving_frames_like(table_from_sheet(sheet, layout, choices), answers)
 
 
 def _as_array(answers: Any) -> NDArray[Any]:
@@ -185,6 +186,12 @@ def sheet_from_frame(frame: Any) -> Sheet:
             f"{type(frame).__name__}."
         )
     return Sheet("the frame", known.columns, lambda name: encode_series(known.get_column(name)))
+
+
+def giving_frames_like(table: LabelTable, *given: Any) -> LabelTable:
+    """Let frames of a table be made by the library of the first frame or series among values."""
+    library = library_of(*given)
+    return table if library == table.frames else table._replace(frames=library)
 
 
 def array_from_table(table: LabelTable) -> Codes:

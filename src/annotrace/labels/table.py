@@ -25,7 +25,7 @@ from annotrace.labels.codes import (
     split_positions,
 )
 from annotrace.labels.columns import Named
-from annotrace.labels.libraries import POLARS, converted, library_of
+from annotrace.labels.libraries import POLARS, converted
 from annotrace.labels.matching import joined_names, match_rows
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with
 
@@ -186,9 +186,7 @@ class LabelTable:
             "annotators": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
             "classes": n_codes(label, "label") if n_classes is None else n_classes,
         }
-        names: dict[str, Any] = {
-            name: np.arange(size, dtype=np.int32) for name, size in sizes.items()
-        }
+        names: Any = {name: np.arange(size, dtype=np.int32) for name, size in sizes.items()}
         return cls(item, annotator, label, **names, truth=truth, positional=True)
 
     @classmethod
@@ -220,8 +218,8 @@ class LabelTable:
         """
         from annotrace.labels.frames import table_from_long
 
-        named, choices = Named(item, annotator, label, truth), Choices(classes, skip, repeats)
-        return table_from_long(frame, named, choices)._giving_frames_like(frame)
+        named = Named(item, annotator, label, truth)
+        return table_from_long(frame, named, Choices(classes, skip, repeats))
 
     @classmethod
     def from_wide(
@@ -252,8 +250,7 @@ class LabelTable:
         from annotrace.labels.frames import table_from_wide
 
         named, choices = Named(item, truth=truth), Choices(classes, skip)
-        table = table_from_wide(answers, named, choices, items=items, annotators=annotators)
-        return table._giving_frames_like(answers)
+        return table_from_wide(answers, named, choices, items=items, annotators=annotators)
 
     @classmethod
     def read(
@@ -371,7 +368,7 @@ class LabelTable:
     def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
         """Add items without a label, to be predicted and not learned from; those there stay.
 
-        Items that go by position have names from then on, unless those added are the next ones.
+        Positions become names, unless those added are the next ones.
         """
         items = joined_names(self.items, as_names(names))
         truth = self.truth
@@ -385,11 +382,6 @@ class LabelTable:
         codes = encode_with(as_names(truth), self.classes, "true labels are")
         return self._replace(truth=codes)
 
-    def _giving_frames_like(self, *given: Any) -> LabelTable:
-        """Let frames be made by the library of the first frame or series of some values."""
-        library = library_of(*given)
-        return self if library == self.frames else self._replace(frames=library)
-
     def to_wide(self) -> Codes:
         """Lay the labels out as an array of shape (n_items, n_annotators), -1 where missing."""
         from annotrace.labels.frames import array_from_table
@@ -397,10 +389,7 @@ class LabelTable:
         return array_from_table(self)
 
     def to_frame(self) -> Any:
-        """Give the labels by name: item, annotator, label, and truth if known.
-
-        The frame is of the library of the one that the labels came in, or else of polars.
-        """
+        """Give item, annotator, label, and truth if known, by name, as a frame of `frames`."""
         from annotrace.labels.frames import frame_from_table
 
         return converted(frame_from_table(self), self.frames)

@@ -17,6 +17,7 @@ from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.coding import as_answers, encode_answers, is_filled
 from annotrace.labels.columns import column_names, find_column
+from annotrace.labels.frames import giving_frames_like
 from annotrace.labels.matching import joined_names
 from annotrace.labels.vocabulary import Names
 
@@ -65,7 +66,7 @@ def match(
     else:
         table = _one_annotator(column_or_1d(answers, warn=True), known=classes is not None)
     _check_length(source, table)
-    return source, table._giving_frames_like(y, X)
+    return source, giving_frames_like(table, y, X)
 
 
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:

@@ -2,11 +2,11 @@ r"""Who gives the answers of another: one person with two names, or two who shar
 
 Two good annotators agree on most items, and two who answer alike without looking on all of them;
 what gives copies away is the same answers against all others, which are mistakes unless the two
-know better. Given what everybody but the two says of an item, two
-annotators who work by themselves report :math:`k` and :math:`l` with the chance :math:`\sum_t q_t
-A_{tk} B_{tl}`, where :math:`q` is the truth by the others and :math:`A, B` are their matrices. If
-one copies the other, both report :math:`k` with the chance :math:`\sum_t q_t A_{tk}`, or
-:math:`B_{tk}`. The likeliest share of answers copied is looked for between the two.
+know better. Given what everybody but the two says of an item, two annotators who work by themselves
+report :math:`k` and :math:`l` with the chance :math:`\sum_t q_t A_{tk} B_{tl}`, where :math:`q` is
+the truth by the others and :math:`A, B` are their matrices. If one copies the other, both report
+:math:`k` with the chance :math:`\sum_t q_t A_{tk}`, or :math:`B_{tk}`. The likeliest share of
+answers copied is looked for between the two.
 
 Copies may be believed against all others, and then their matrices say that they know better. So a
 second explanation is tried: both are one person, whose matrix is learned from :math:`q` alone. The

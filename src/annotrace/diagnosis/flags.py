@@ -26,9 +26,9 @@ FEW_LABELS_A_CLASS = 4
 GUESSING, HARDLY = 0.3, 0.1
 # One in four taken for the same other class is a habit, not a slip.
 MIX_UP = 0.25
-_NAMED = 3
 SPAMMER = "spammer: answers do not depend on the item"
 ADVERSARIAL = "adversarial: right less often than by chance"
+_NAMED = 3
 
 
 def flag_annotators(

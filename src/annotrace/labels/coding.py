@@ -85,11 +85,12 @@ def by_index(series: Any, what: str) -> dict[Any, Any]:
     """Give a pandas series as the mapping from its index; where that repeats, values must too."""
     values: dict[Any, Any] = {}
     for name, value in series.items():
-        if values.setdefault(name, value) != value:
+        if name in values and values[name] != value:
             raise InputError(
                 f"The index of `{what}` names {str(name)[:60]!r} more than once, with "
                 f"{values[name]!r} and {value!r}: keep one."
             )
+        values[name] = value
     return values
 
 

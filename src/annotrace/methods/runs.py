@@ -39,9 +39,8 @@ _LEARNED = (
     *("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_"),
     *("vote_confusion_", "weights_"),
 )
-_CHOSEN = (  # what json can hold
-    *("chosen_", "epochs_", "mixup_", "label_loss_", "aggregation_seed_"),
-)
+# What json can hold.
+_CHOSEN = ("chosen_", "epochs_", "mixup_", "label_loss_", "aggregation_seed_")
 _VOCABULARIES = ("items", "annotators", "classes")
 _NEEDED = {
     *("method", "params", "custom_backbone", "history", "sha256"),

@@ -78,7 +78,7 @@ def confusion(model: Fitted, annotator: Any = None, ax: Axes | None = None) -> A
     return axes
 
 
-def skills(model: Fitted, ax: Axes | None = None, top: int = 30) -> Axes:
+def skills(model: Diagnosed, ax: Axes | None = None, top: int = 30) -> Axes:
     """Draw annotators by skill, the best first, with 90 % intervals.
 
     A flag stands beside its annotator in words, and hollows the mark: a diamond, or a circle for
@@ -96,7 +96,7 @@ def skills(model: Fitted, ax: Axes | None = None, top: int = 30) -> Axes:
     matplotlib axes
     """
     _matrices(model)
-    people = model._people().sort("skill", descending=True, maintain_order=True)  # type: ignore[attr-defined]
+    people = model._people().sort("skill", descending=True, maintain_order=True)
     rows = _both_ends(len(people), top)
     axes = new_axes(ax, 6.4, 0.26 * len(rows) + 1.1)
     axes.axvline(1 / model.table_.n_classes, color=PALE, linestyle=(0, (4, 3)), linewidth=1)

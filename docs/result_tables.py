@@ -201,6 +201,21 @@ def diagnosis_table() -> str:
     return tables.markdown(["crowd", *verdicts], rows)
 
 
+def flags_table() -> str:
+    """Count whom `benchmarks/flags.py` found flagged: a row a kind of crowd."""
+    runs, counted = read_runs("flags"), ("flagged", "of", "wrongly")
+    kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
+    for n in (3, 4, 6):
+        kinds[f"copies, {n} labels an item"] = _only(runs, crowd="copies", labels=n)
+    rows = [
+        [kind, str(len(own)), *(str(sum(run[name] for run in own)) for name in counted)]
+        for kind, own in kinds.items()
+    ]
+    return tables.markdown(
+        ["crowds", "number", "flagged", "of", "wrongly flagged"], rows
+    )
+
+
 def intervals_table() -> str:
     """Draw how often intervals cover, by `benchmarks/skill_intervals.py`."""
     runs = read_runs("skill_intervals")
@@ -300,6 +315,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits-one": lambda: digits_runs_table(1),
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
+    "flags": flags_table,
     "intervals": intervals_table,
     "steps": steps_table,
     "cifar10-dense": lambda: paper_table(4),

@@ -37,8 +37,8 @@ from annotrace.diagnosis.counting import (
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
 
-# In 1,074 simulated crowds no two who work by themselves are so surely and so much alike (in 6 by a
-# chance of .01), and two of the 22,000 pairs in 15 public crowds are: see docs/trust.md.
+# No two who work by themselves are so surely and so much alike in benchmarks/flags.py, and two of
+# the 22,000 pairs in 14 public crowds are: see docs/trust.md.
 LEAST_COPIED = 0.6
 BY_CHANCE = 0.001
 _SHARES = np.arange(0, 1, 0.05)

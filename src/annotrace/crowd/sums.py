@@ -1,4 +1,4 @@
-"""Sums by group that come out the same every time.
+"""Sums by group that are deterministic.
 
 ``index_add_`` on a GPU adds in whatever order its threads finish, so that two runs differ in the
 last digits, and after some epochs in the first.
@@ -15,7 +15,7 @@ MAX_MEMBERSHIP = 2**24
 """Entries of the 0-1 matrix that groups are summed by on a GPU; above it labels are sorted."""
 
 
-def add_up(values: Tensor, *groups: tuple[Tensor, int]) -> Sequence[Tensor]:
+def sum_groups(values: Tensor, *groups: tuple[Tensor, int]) -> Sequence[Tensor]:
     """Sum the rows of `values` that are in one group, for one or several ways to group them.
 
     Parameters
@@ -31,7 +31,7 @@ def add_up(values: Tensor, *groups: tuple[Tensor, int]) -> Sequence[Tensor]:
 
     Examples
     --------
-    >>> (sums,) = add_up(torch.tensor([[1.0], [2.0], [4.0]]), (torch.tensor([1, 0, 1]), 3))
+    >>> (sums,) = sum_groups(torch.tensor([[1.0], [2.0], [4.0]]), (torch.tensor([1, 0, 1]), 3))
     >>> sums.flatten().tolist()
     [2.0, 5.0, 0.0]
     """

@@ -1,0 +1,196 @@
+"""Confusion matrices of annotators as a layer that learns by gradient descent.
+
+``confusion[annotator, true, reported]``, rows sum to one. The paper's equations write the
+transpose; its code listing, and this library, write it so.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from annotrace.crowd.annotator_model import MatrixModel, check_integers, check_shape
+from annotrace.crowd.safe_math import (
+    at_least_float32,
+    inverse_softplus,
+    log_normalize,
+    log_softplus,
+)
+from annotrace.crowd.sparse_confusion import Parametrization, batch_log_likelihood
+from annotrace.errors import InputError
+from annotrace.parameters import AtLeastTwo, Count, check_value
+
+
+class Confusion(MatrixModel):
+    """One confusion matrix per annotator.
+
+    Parameters
+    ----------
+    n_annotators, n_classes : int
+    parametrization : {"softplus", "softmax"}
+        How weights become rows that sum to one: softplus divided by the row's sum, as in the
+        paper's listing, or a softmax of each row.
+    diagonal : float, optional
+        The initial probability of a correct label, between 1 / n_classes and 1. By default the
+        paper's weights 6I - 5: .956 at ten classes with softplus, .978 with softmax.
+    lr_scale : float
+        How much faster than the network the matrices learn; `parameter_groups` reads it. With one
+        rate for both the network memorises the noise before the matrices have moved.
+    sparse : bool
+        Update only the annotators of a batch: gradients are sparse, as those of
+        ``nn.Embedding(sparse=True)``, and `RowAdam` applies them. For many annotators.
+    pooled : bool
+        Learn weights that all annotators share and a deviation for each: annotators with few labels
+        borrow from the others.
+    frequency : Tensor of shape (n_annotators,), optional
+        Labels of each annotator divided by the number of items, from which a sparse layer estimates
+        the mean trace of a batch. Annotators without labels do not count in the mean.
+
+    Examples
+    --------
+    >>> layer = Confusion(n_annotators=3, n_classes=2, diagonal=0.8)
+    >>> layer.matrices()[0]
+    tensor([[0.8000, 0.2000],
+            [0.2000, 0.8000]])
+    """
+
+    weight: nn.Parameter
+    shared: nn.Parameter | None
+    _trace_weight: Tensor | None
+
+    def __init__(
+        self,
+        n_annotators: int,
+        n_classes: int,
+        *,
+        parametrization: Parametrization = "softplus",
+        diagonal: float | None = None,
+        lr_scale: float = 10.0,
+        sparse: bool = False,
+        pooled: bool = False,
+        frequency: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        check_value("n_annotators", n_annotators, Count)
+        check_value("n_classes", n_classes, AtLeastTwo)
+        check_value("parametrization", parametrization, Parametrization)
+        self.n_annotators, self.n_classes = n_annotators, n_classes
+        self.parametrization = parametrization
+        self.lr_scale = lr_scale
+        self.sparse = sparse
+        start = _initial_weights(n_classes, parametrization, diagonal)
+        deviation = torch.zeros_like(start) if pooled else start
+        self.weight = nn.Parameter(deviation.repeat(n_annotators, 1, 1))
+        self.shared = nn.Parameter(start) if pooled else None
+        if frequency is not None:
+            check_shape("frequency", frequency, (n_annotators,))
+        self.register_buffer("_trace_weight", _trace_weight(frequency), persistent=False)
+
+    def extra_repr(self) -> str:
+        """Return the description that `repr` shows."""
+        return (
+            f"{self.n_annotators}, {self.n_classes}, parametrization={self.parametrization!r}, "
+            f"sparse={self.sparse}"
+        )
+
+    def log_matrices(self) -> Tensor:
+        """Return the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
+        weight = at_least_float32(self.weight if self.shared is None else self.weight + self.shared)
+        return log_normalize(weight if self.parametrization == "softmax" else log_softplus(weight))
+
+    def log_likelihood(
+        self, annotator: Tensor, label: Tensor, item: Tensor | None = None
+    ) -> Tensor:
+        """Return log p(label | true class, annotator), shape (n_labels, n_classes)."""
+        if self.sparse:
+            return self.log_likelihood_and_traces(annotator, label)[0]
+        return super().log_likelihood(annotator, label, item)
+
+    def log_likelihood_and_traces(self, annotator: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `log_likelihood` and the trace of each label's annotator, in one pass.
+
+        Returns
+        -------
+        log_likelihood : Tensor of shape (n_labels, n_classes)
+        traces : Tensor of shape (n_labels,)
+        """
+        check_integers(annotator=annotator, label=label)
+        return batch_log_likelihood(
+            self.weight, self.shared, annotator, label, self.parametrization
+        )
+
+    def mean_trace(self, annotator: Tensor | None = None, n_rows: int | None = None) -> Tensor:
+        """Return the mean over annotators of the trace of their matrices, shape ().
+
+        Parameters
+        ----------
+        annotator : LongTensor of shape (n_labels,), optional
+            The annotators of a batch's labels, from which the mean over all annotators is then
+            estimated without bias. A sparse layer needs it.
+        n_rows : int, optional
+            The number of items in the batch; needed with `annotator`.
+        """
+        if annotator is None:
+            if self.sparse:
+                raise InputError(
+                    "A sparse `Confusion` needs the batch: `mean_trace(annotator, n_rows)`."
+                )
+            return self.log_matrices().diagonal(dim1=1, dim2=2).exp().sum(1).mean()
+        if n_rows is None:
+            raise InputError("`mean_trace(annotator)` needs `n_rows`, the items of the batch.")
+        traces = self.log_likelihood_and_traces(annotator, torch.zeros_like(annotator))[1]
+        return torch.dot(traces, self.trace_weights(annotator, n_rows))
+
+    def trace_weights(self, annotator: Tensor, n_rows: int) -> Tensor:
+        """Return the weight of each label's trace in the estimate of the mean trace, (n_labels,).
+
+        An annotator with n labels among N items has n B / N labels in a batch of B items, on
+        average; each brings N / (n B R) of the trace, which sums to 1 / R.
+        """
+        if self._trace_weight is None:
+            raise InputError(
+                "Estimating the mean trace from a batch requires the label frequencies: give "
+                "`Confusion(..., frequency=labels_per_annotator / n_items)`."
+            )
+        return at_least_float32(self._trace_weight.index_select(0, annotator)) / n_rows
+
+    @torch.no_grad()
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Set all matrices, shape (n_annotators, n_classes, n_classes); zeros become 1e-6."""
+        check_shape("matrices", matrices, self.weight.shape)
+        log = matrices.to(self.weight).clamp_min(1e-6).log()
+        # Any multiple of a row gives the same matrix; the paper's start has softplus(1) at the top.
+        scaled = (log - log.amax(-1, keepdim=True)).exp() * math.log1p(math.e)
+        softplus = scaled + torch.log(-torch.expm1(-scaled))
+        weight = log if self.parametrization == "softmax" else softplus
+        if self.shared is not None:
+            self.shared.copy_(weight.mean(0))
+            weight = weight - self.shared
+        self.weight.copy_(weight)
+
+
+def _initial_weights(
+    n_classes: int, parametrization: Parametrization, diagonal: float | None
+) -> Tensor:
+    eye = torch.eye(n_classes)
+    if diagonal is None:
+        return 6 * eye - 5
+    if not 1 / n_classes <= diagonal < 1:
+        raise InputError(
+            f"Expected `diagonal` to be at least 1 / n_classes and below 1, but got {diagonal} "
+            f"with {n_classes} classes."
+        )
+    odds = (1 - diagonal) / (diagonal * (n_classes - 1))
+    if parametrization == "softmax":
+        return -math.log(odds) * eye
+    other = inverse_softplus(math.log1p(math.e) * odds)
+    return eye + (1 - eye) * other
+
+
+def _trace_weight(frequency: Tensor | None) -> Tensor | None:
+    if frequency is None:
+        return None
+    weight = 1 / (frequency.float() * torch.count_nonzero(frequency))
+    return torch.where(frequency > 0, weight, 0.0)

@@ -1,0 +1,84 @@
+"""What a fit leaves behind: all that diagnosis, the report and allocation are functions of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from annotrace.crowd.annotator_model import AnnotatorModel
+from annotrace.labels.table import LabelTable
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdResult:
+    """The result of a fit, immutable.
+
+    Attributes
+    ----------
+    table : LabelTable
+        The labels; row k of `posterior` is item k.
+    posterior : ndarray of shape (n_items, n_classes)
+        Probability of each class; gold items are certain.
+    estimate : ndarray of int, shape (n_items,)
+        The class given to each item, ties broken.
+    annotator_model : AnnotatorModel or None
+        p(label | true class, annotator); None if the method does not model annotators.
+    prior : ndarray of shape (n_classes,) or (n_items, n_classes)
+        What is known without an item's labels: the class shares, if the labels alone were used, or
+        a classifier's probabilities.
+    gold : ndarray of int, shape (n_items,)
+        The class of gold items, which the fit has learned from; -1 elsewhere.
+    prior_counts : ndarray of shape (n_annotators, n_classes, n_classes) or None
+        Counts [annotator, true, reported] of earlier labels of known items.
+    is_vote : bool
+        Whether `posterior` holds shares of votes, which are not probabilities.
+    """
+
+    table: LabelTable
+    posterior: NDArray[Any]
+    estimate: NDArray[np.integer[Any]]
+    annotator_model: AnnotatorModel | None
+    prior: NDArray[Any]
+    gold: NDArray[np.int32]
+    prior_counts: NDArray[Any] | None = None
+    is_vote: bool = False
+
+    @property
+    def has_classifier(self) -> bool:
+        """Whether a classifier has contributed to the posterior."""
+        return self.prior.ndim == 2
+
+    @property
+    def models_annotators(self) -> bool:
+        """Whether there are annotators to diagnose: a model of them, and two classes."""
+        return self.annotator_model is not None and self.table.n_classes > 1
+
+    @cached_property
+    def is_comparable(self) -> bool:
+        """Whether anything compares annotators.
+
+        A classifier, two labels of one item, a label of a gold item, or counts of earlier labels.
+        Otherwise any label may be wrong, and nothing shows which.
+        """
+        if self.has_classifier or self.prior_counts is not None:
+            return True
+        needed = np.where(self.gold >= 0, 1, 2)
+        return bool(np.any(self.table.labels_per_item() >= needed))
+
+    def matrices(self, annotators: NDArray[Any] | None = None) -> NDArray[np.float64]:
+        """Return the confusion matrices of all or some annotators, averaged over items.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes, n_classes)
+            [annotator, true, reported].
+        """
+        assert self.annotator_model is not None
+        chosen = None if annotators is None else torch.as_tensor(annotators)
+        matrices = self.annotator_model.matrices(chosen).cpu().double()
+        return matrices.contiguous().numpy()

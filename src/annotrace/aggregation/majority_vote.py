@@ -1,19 +1,46 @@
-"""Majority vote: the class most often reported, ties told and broken by seed.
+"""Majority vote: the class most often reported, ties broken at random.
 
-The yardstick of every other method, and hard to beat with one or two labels an item. The share
-of votes stands for a probability; the matrices are each annotator's answers against those shares.
+The baseline of every other method, and hard to beat with one or two labels per item. The shares of
+votes stand for probabilities; the matrices are each annotator's reports against those shares.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
-from annotrace.aggregation.base import Aggregation, counts_with_past, smoothed_matrices
-from annotrace.aggregation.dawid_skene import RARE, estimate_prior
-from annotrace.aggregation.evidence import Evidence
-from annotrace.parameters import Positive, Seed
+from annotrace.aggregation.base import Aggregation
+from annotrace.aggregation.em_model import SMALLEST, EMModel, class_shares, smoothed_matrices
+from annotrace.crowd.problem import CrowdProblem
+from annotrace.parameters import Positive
 
 
+class VoteModel(EMModel):
+    """Matrices counted against the shares of votes."""
+
+    is_vote = True
+
+    def __init__(self, problem: CrowdProblem, smoothing: float) -> None:
+        super().__init__(problem)
+        self.smoothing = smoothing
+
+    def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
+        """Count reports against the votes."""
+        votes = problem.votes()
+        self.prior = class_shares(problem, votes)
+        self.log = smoothed_matrices(problem.counts(votes), self.smoothing).log_()
+
+    def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
+        """Return the shares of votes and the log-likelihood of the labels."""
+        log_prior = self.prior.clamp(min=SMALLEST).log()
+        log_joint = self.item_log_likelihood(problem.labels).add_(log_prior)
+        votes = problem.votes()
+        votes[problem.uninformed] = self.prior
+        return votes, problem.e_step(log_joint)[1]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class MajorityVote(Aggregation):
     """The class most often reported.
 
@@ -22,7 +49,7 @@ class MajorityVote(Aggregation):
     smoothing : float
         Added to each count of a report, for the matrices.
     random_state : int, Generator, RandomState or None
-        Breaks ties in `predict`; `ties_` tells which items had one.
+        Breaks ties in `predict`; `ties_` has the items concerned.
 
     Examples
     --------
@@ -33,30 +60,7 @@ class MajorityVote(Aggregation):
     array([False,  True])
     """
 
-    def __init__(self, *, smoothing: Positive = 0.01, random_state: Seed = 0) -> None:
-        super().__init__(max_iter=1, warm_iter=1, random_state=random_state)
-        self.smoothing = smoothing
+    smoothing: Positive = 0.01
 
-    def _start(self, evidence: Evidence) -> Tensor:
-        return evidence.votes()
-
-    def _learn(self, evidence: Evidence, state: Tensor) -> None:
-        self._votes = evidence.votes()
-        self._prior = estimate_prior(evidence, self._votes)
-        counts = counts_with_past(evidence, self._votes)
-        self._matrices = smoothed_matrices(counts, self.smoothing)
-
-    def _infer(self, evidence: Evidence) -> tuple[Tensor, float]:
-        log_prior = self._prior.clamp(min=RARE).log()
-        _, log_likelihood = evidence.infer(self._matrices.log(), log_prior)
-        self._votes[evidence.unknown] = self._prior
-        return self._votes, log_likelihood
-
-    def _has_settled(self, objective: list[float], n_labels: int) -> bool:
-        return True
-
-    def _by_vote(self) -> bool:
-        return True
-
-    def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
-        return self._matrices, self._prior
+    def _make_model(self, problem: CrowdProblem) -> VoteModel:
+        return VoteModel(problem, self.smoothing)

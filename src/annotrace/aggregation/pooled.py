@@ -6,30 +6,86 @@ where annotators are alike it is strong and lends the pool's matrix to those wit
 where they differ it is weak and leaves them alone. Variational Bayes: matrices are distributions,
 and the objective is the evidence lower bound, which no iteration lowers.
 
-Use it with many classes or few labels an annotator: at 100 classes, 1,000 annotators of 500
-labels each, it is right on .946 of items where plain Dawid-Skene is on .933.
+Use it with many classes or few labels per annotator: at 100 classes, 1,000 annotators of 500
+labels each, it is correct on .946 of items where plain Dawid-Skene is on .933.
 
 H.-C. Kim and Z. Ghahramani, Bayesian classifier combination, AISTATS 2012, has the model with a
-fixed prior; `dirichlet` says how the prior is learned.
+fixed prior; `annotrace.crowd.dirichlet` learns it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from annotrace.aggregation.base import Aggregation, counts_with_past, log_past
-from annotrace.aggregation.dirichlet import divergence, expected_log, log_vague, pool
-from annotrace.aggregation.evidence import Evidence
+from annotrace.aggregation.base import IterativeAggregation
+from annotrace.aggregation.em_model import EMModel
+from annotrace.crowd.dirichlet import divergence, expected_log, log_vague, update_pool
+from annotrace.crowd.problem import CrowdProblem
 
 
-class PooledDawidSkene(Aggregation):
-    """A confusion matrix for each annotator, drawn towards the pool as far as the data say.
+class PooledModel(EMModel):
+    """Dirichlet posteriors of confusion matrices under a shared prior.
+
+    Attributes
+    ----------
+    alpha : Tensor of shape (1, n_classes, n_classes)
+        Parameters of the shared prior.
+    dirichlet : Tensor of shape (n_annotators, n_classes, n_classes)
+        Parameters of the posteriors.
+    class_counts : Tensor of shape (n_classes,)
+        Parameters of the posterior of the class shares.
+    """
+
+    alpha: Tensor
+    dirichlet: Tensor
+    class_counts: Tensor
+
+    def __init__(self, problem: CrowdProblem) -> None:
+        super().__init__(problem)
+        alpha = (0.5 + 2 * torch.eye(self.n_classes, dtype=problem.dtype))[None]
+        self.register_buffer("alpha", alpha)
+        self.register_buffer("dirichlet", alpha.repeat(self.n_annotators, 1, 1))
+        self.register_buffer("class_counts", torch.ones_like(self.prior))
+
+    def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
+        """Update the shared prior, then the posteriors of matrices and class shares."""
+        counts = problem.counts(state)
+        self.alpha = update_pool(counts, self.alpha)
+        self.dirichlet = counts.add_(self.alpha)
+        self.class_counts = (1 + problem.total(state)).to(problem.dtype)
+        self.prior = self.class_counts / self.class_counts.sum()
+
+    def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
+        """Return the posterior and the evidence lower bound."""
+        logs, log_prior = expected_log(self.dirichlet), expected_log(self.class_counts)
+        posterior, log_evidence = problem.e_step(problem.labels.sum_matrices(logs).add_(log_prior))
+        lost = divergence(self.dirichlet, self.alpha, logs)
+        lost += divergence(
+            self.class_counts[None, None],
+            torch.ones_like(self.class_counts)[None, None],
+            log_prior[None, None],
+        )
+        gained = log_vague(self.alpha) + problem.log_prior_counts(logs)
+        return posterior, log_evidence + float(gained - lost)
+
+    def log_matrices(self) -> Tensor:
+        """Return the logarithms of the posterior means."""
+        return (self.dirichlet / self.dirichlet.sum(2, keepdim=True)).log()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PooledDawidSkene(IterativeAggregation):
+    """A confusion matrix for each annotator, shrunk towards the pool as far as the data say.
 
     Parameters
     ----------
     max_iter, tol, warm_iter, random_state
-        As in `Aggregation`.
+        As in `IterativeAggregation`.
 
     Attributes
     ----------
@@ -37,32 +93,11 @@ class PooledDawidSkene(Aggregation):
         Parameters of the shared prior, [true, reported]: a row's sum is its strength in labels.
     """
 
-    def _start(self, evidence: Evidence) -> Tensor:
-        n = evidence.shape[1]
-        self._alpha = (0.5 + 2 * torch.eye(n, dtype=evidence.dtype))[None]
-        return evidence.votes()
+    @property
+    def pool_(self) -> NDArray[Any]:
+        """Parameters of the shared prior, shape (n_classes, n_classes)."""
+        pool: NDArray[Any] = self.annotator_model_.alpha[0].numpy()
+        return pool
 
-    def _keep(self, before: PooledDawidSkene) -> None:
-        n = before._alpha.shape[1]
-        self._alpha[:, :n, :n] = before._alpha
-
-    def _learn(self, evidence: Evidence, state: Tensor) -> None:
-        counts = counts_with_past(evidence, state)
-        self._alpha = pool(counts, self._alpha)
-        self._matrices = counts.add_(self._alpha)
-        self._log_matrices = expected_log(self._matrices)
-        self._prior = (1 + evidence.total(state)).to(evidence.dtype)
-
-    def _infer(self, evidence: Evidence) -> tuple[Tensor, float]:
-        prior = self._prior[None, :, None]
-        log_prior = expected_log(prior)
-        posterior, log_evidence = evidence.infer(self._log_matrices, log_prior[0, :, 0])
-        lost = divergence(self._matrices, self._alpha, self._log_matrices)
-        lost += divergence(prior, torch.ones_like(prior), log_prior)
-        gained = log_vague(self._alpha) + log_past(evidence, self._log_matrices)
-        return posterior, log_evidence + float(gained - lost)
-
-    def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
-        self.pool_ = self._alpha[0].T.numpy()
-        matrices = self._matrices / self._matrices.sum(1, keepdim=True)
-        return matrices, self._prior / self._prior.sum()
+    def _make_model(self, problem: CrowdProblem) -> PooledModel:
+        return PooledModel(problem)

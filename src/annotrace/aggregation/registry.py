@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,93 +14,69 @@ from annotrace.aggregation.majority_vote import MajorityVote
 from annotrace.aggregation.pooled import PooledDawidSkene
 from annotrace.aggregation.wawa import Wawa
 from annotrace.aggregation.weighted_vote import IterativeWeightedVote
-from annotrace.errors import InputError
+from annotrace.registry import Entry, Registry
 
 # Best mean accuracy and best mean rank of all on 11 real crowds: docs/aggregation.md.
 DEFAULT = "hierarchical"
 
-
-@dataclass(frozen=True)
-class Entry:
-    """What there is to know about an aggregation before using it."""
-
-    name: str
-    paper: str
-    year: int
-    summary: str
-    maker: Callable[..., Aggregation]
-
-
-_ENTRIES = (
+AGGREGATIONS: Registry[Aggregation] = Registry(
+    "aggregation",
     Entry(
         "hierarchical",
+        Hierarchical,
+        "own skill, the pool's errors, items clear or doubtful; strengths learned (the default)",
         "annotrace",
         2026,
-        "own skill, the pool's errors, items clear or doubtful; strengths learned (the default)",
-        Hierarchical,
     ),
-    Entry("majority", "folklore", 1785, "the class most often reported", MajorityVote),
-    Entry("dawid-skene", "Dawid & Skene", 1979, "a confusion matrix an annotator", DawidSkene),
+    Entry("majority", MajorityVote, "the class most often reported", "folklore", 1785),
+    Entry(
+        "dawid-skene", DawidSkene, "one confusion matrix per annotator", "Dawid & Skene", 1979
+    ),
     Entry(
         "one-coin",
+        partial(DawidSkene, one_coin=True),
+        "one probability of a correct label per annotator",
         "Dawid & Skene, one parameter",
         1979,
-        "one probability of being right an annotator",
-        partial(DawidSkene, one_coin=True),
     ),
     Entry(
         "pooled",
+        PooledDawidSkene,
+        "confusion matrices shrunk towards the pool, as far as the data say",
         "Kim & Ghahramani, prior learned",
         2012,
-        "confusion matrices drawn towards the pool, as far as the data say",
-        PooledDawidSkene,
     ),
-    Entry("glad", "Whitehill et al.", 2009, "able annotators, easy items", GLAD),
-    Entry("mace", "Hovy et al.", 2013, "annotators know or guess", MACE),
-    Entry("wawa", "CrowdFlower", 2012, "one vote, then one weighted by agreement", Wawa),
+    Entry("glad", GLAD, "able annotators, easy items", "Whitehill et al.", 2009),
+    Entry("mace", MACE, "annotators know or guess", "Hovy et al.", 2013),
+    Entry("wawa", Wawa, "one vote, then one weighted by agreement", "CrowdFlower", 2012),
     Entry(
         "weighted-vote",
+        IterativeWeightedVote,
+        "votes weighted by agreement, until nothing changes",
         "Li & Yu",
         2014,
-        "votes weighted by agreement, until nothing changes",
-        IterativeWeightedVote,
     ),
 )
 
 
-def make(name: str = DEFAULT, **settings: Any) -> Aggregation:
-    """Make an aggregation by its short name.
+def make(name: str = DEFAULT, **params: Any) -> Aggregation:
+    """Return an aggregation by its short name.
 
     Parameters
     ----------
     name : str
-        One of those that `list_aggregations` tells.
-    **settings
-        Handed to the class.
+        One of `list_aggregations`.
+    **params
+        Passed to the class.
 
     Examples
     --------
-    >>> make("one-coin", max_iter=50).max_iter
-    50
+    >>> make("one-coin", max_iter=50)
+    DawidSkene(max_iter=50, one_coin=True)
     """
-    for entry in _ENTRIES:
-        if entry.name == name:
-            return entry.maker(**settings)
-    known = ", ".join(entry.name for entry in _ENTRIES)
-    raise InputError(f"There is no aggregation {name!r}; there are {known}.")
+    return AGGREGATIONS.make(name, **params)
 
 
-def name_of(aggregation: Aggregation) -> str:
-    """Give the short name of an aggregation, or of its class where it has none."""
-    # One that is another with settings of its own stands below that other.
-    for entry in reversed(_ENTRIES):
-        given = getattr(entry.maker, "keywords", {}).items()
-        same = all(getattr(aggregation, name, None) == value for name, value in given)
-        if same and type(entry.maker()) is type(aggregation):
-            return entry.name
-    return type(aggregation).__name__
-
-
-def list_aggregations() -> list[Entry]:
-    """Tell every aggregation: name, paper, year and one line; the default first."""
-    return list(_ENTRIES)
+def list_aggregations() -> list[Entry[Aggregation]]:
+    """Return every aggregation with its name, paper, year and summary; the default first."""
+    return list(AGGREGATIONS)

@@ -1,20 +1,36 @@
 """Wawa, worker agreement with aggregate: one vote, weights by agreement, a second vote.
 
 The method of CrowdFlower's platform (now Appen). A cheap improvement on majority vote where some
-annotators guess; weights are never negative, so adversaries keep a voice. See `weighted_vote` for
-the same idea carried to its end.
+annotators guess; weights are never negative, so adversaries keep a say. `weighted_vote` iterates
+the same idea until it converges.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
-from annotrace.aggregation.evidence import Evidence
-from annotrace.aggregation.weighted_vote import IterativeWeightedVote
-from annotrace.parameters import Positive, Seed
+from annotrace.aggregation.base import Aggregation
+from annotrace.aggregation.weighted_vote import WeightedVoteModel
+from annotrace.crowd.problem import CrowdProblem
+from annotrace.parameters import Positive
 
 
-class Wawa(IterativeWeightedVote):
+class WawaModel(WeightedVoteModel):
+    """Weights are the agreement with the majority vote."""
+
+    def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
+        """Learn how often each annotator agrees with the majority vote."""
+        super().m_step(problem, problem.votes())
+
+    def weights(self) -> Tensor:
+        """Return the weight of each annotator's votes, shape (n_annotators,)."""
+        return self.skill
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Wawa(Aggregation):
     """Majority vote, then a vote weighted by each annotator's agreement with it.
 
     Parameters
@@ -25,14 +41,7 @@ class Wawa(IterativeWeightedVote):
         Breaks ties in `predict`.
     """
 
-    def __init__(self, *, smoothing: Positive = 0.01, random_state: Seed = 0) -> None:
-        super().__init__(smoothing=smoothing, max_iter=1, warm_iter=1, random_state=random_state)
+    smoothing: Positive = 0.01
 
-    def _learn(self, evidence: Evidence, state: Tensor) -> None:
-        super()._learn(evidence, evidence.votes())
-
-    def _weights(self, n_classes: int) -> Tensor:
-        return self._skill
-
-    def _has_settled(self, objective: list[float], n_labels: int) -> bool:
-        return True
+    def _make_model(self, problem: CrowdProblem) -> WawaModel:
+        return WawaModel(problem, self.smoothing)

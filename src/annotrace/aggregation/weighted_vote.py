@@ -1,12 +1,12 @@
-r"""Iterative weighted majority voting: weigh annotators by agreement, vote, weigh again.
+r"""Iterative weighted majority voting: weight annotators by agreement, vote, repeat.
 
-*Wawa* (worker agreement with aggregate): take majority votes, weigh each annotator by the share
-of their labels that agree, and vote again. *Iterative weighted majority voting* goes on, with
-weights that are zero for a guesser and below zero for someone worse: an annotator right with
-probability s weighs :math:`L s - 1` with L classes, a first-order form of the log odds.
+*Wawa* (worker agreement with aggregate): take majority votes, weight each annotator by the share
+of their labels that agree, and vote again. *Iterative weighted majority voting* continues, with
+weights that are zero for a guesser and negative for someone worse: an annotator who is correct with
+probability s has the weight :math:`L s - 1` with L classes, a first-order form of the log odds.
 
-Fast, and hard to lead astray; but what is learned is one number an annotator. The objective is
-the log likelihood of the labels under one coin of those skills; it is told, not maximised.
+Fast, and hard to mislead; but it learns only one number per annotator. The objective is the
+log-likelihood of the labels under one coin of those skills; it is reported, not maximised.
 
 H. Li and B. Yu, Error rate bounds and iterative weighted majority voting for crowdsourcing,
 arXiv:1411.4086, 2014. Wawa is the method of Appen's (then CrowdFlower's) platform.
@@ -14,22 +14,25 @@ arXiv:1411.4086, 2014. Wawa is the method of Appen's (then CrowdFlower's) platfo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from annotrace.aggregation.base import Aggregation, counts_with_past
-from annotrace.aggregation.dawid_skene import (
-    RARE,
-    estimate_prior,
+from annotrace.aggregation.base import IterativeAggregation
+from annotrace.aggregation.em_model import (
+    SMALLEST,
+    EMModel,
+    class_shares,
     one_coin_matrices,
     one_coin_skill,
 )
-from annotrace.aggregation.evidence import Evidence
-from annotrace.parameters import Count, Number, Positive, Seed
+from annotrace.crowd.problem import CrowdProblem
+from annotrace.parameters import Count, Positive
 
 
 def leading_classes(votes: Tensor) -> Tensor:
-    """Give one to the class with the highest vote, shared where several have it.
+    """Return one for the class with the highest vote, shared where several tie.
 
     Parameters
     ----------
@@ -44,59 +47,66 @@ def leading_classes(votes: Tensor) -> Tensor:
     return highest / highest.sum(1, keepdim=True)
 
 
-class IterativeWeightedVote(Aggregation):
-    """Vote, weigh annotators by agreement with the result, vote again.
+class WeightedVoteModel(EMModel):
+    """One skill per annotator, and votes weighted by it.
+
+    Parameters
+    ----------
+    problem : CrowdProblem
+    smoothing : float
+    """
+
+    is_vote = True
+    skill: Tensor
+
+    def __init__(self, problem: CrowdProblem, smoothing: float) -> None:
+        super().__init__(problem)
+        self.smoothing = smoothing
+        half = torch.full((self.n_annotators,), 0.5, dtype=problem.dtype)
+        self.register_buffer("skill", half)
+
+    def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
+        """Learn how often each annotator agrees with the leading class."""
+        leading = problem.set_gold(leading_classes(state))
+        self.skill = one_coin_skill(problem.counts(leading), self.smoothing)
+        self.prior = class_shares(problem, leading)
+
+    def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
+        """Return the shares of weighted votes and the log-likelihood of the labels."""
+        same = torch.eye(self.n_classes, dtype=problem.dtype)
+        votes = problem.labels.sum_matrices(self.weights()[:, None, None] * same)
+        # Negative votes count for all other classes.
+        votes -= votes.amin(1, keepdim=True).clamp(max=0)
+        total = votes.sum(1, keepdim=True)
+        shares = torch.where(total > 0, votes / total.clamp(min=SMALLEST), 1 / self.n_classes)
+        shares[problem.uninformed] = self.prior
+        log_prior = self.prior.clamp(min=SMALLEST).log()
+        log_joint = self.item_log_likelihood(problem.labels).add_(log_prior)
+        return problem.set_gold(shares), problem.e_step(log_joint)[1]
+
+    def weights(self) -> Tensor:
+        """Return the weight of each annotator's votes, shape (n_annotators,)."""
+        return self.n_classes * self.skill - 1
+
+    def log_matrices(self) -> Tensor:
+        """Return the logarithms of the matrices of one coin per annotator."""
+        return one_coin_matrices(self.skill, self.n_classes).log_()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class IterativeWeightedVote(IterativeAggregation):
+    """Vote, weight annotators by agreement with the result, vote again.
 
     Parameters
     ----------
     smoothing : float
         Added to each count of an annotator's labels that agree or not.
     max_iter, tol, warm_iter, random_state
-        As in `Aggregation`; it has converged when no item changes its class.
+        As in `IterativeAggregation`.
     """
 
-    def __init__(
-        self,
-        *,
-        smoothing: Positive = 0.01,
-        max_iter: Count = 100,
-        tol: Number = 1e-5,
-        warm_iter: Count = 10,
-        random_state: Seed = 0,
-    ) -> None:
-        super().__init__(max_iter=max_iter, tol=tol, warm_iter=warm_iter, random_state=random_state)
-        self.smoothing = smoothing
+    smoothing: Positive = 0.01
+    max_iter: Count = 100
 
-    def _start(self, evidence: Evidence) -> Tensor:
-        return evidence.votes()
-
-    def _learn(self, evidence: Evidence, state: Tensor) -> None:
-        leading = evidence.set_gold(leading_classes(state))
-        counts = counts_with_past(evidence, leading)
-        self._skill = one_coin_skill(counts, self.smoothing)
-        self._prior = estimate_prior(evidence, leading)
-
-    def _weights(self, n_classes: int) -> Tensor:
-        return n_classes * self._skill - 1
-
-    def _infer(self, evidence: Evidence) -> tuple[Tensor, float]:
-        n = evidence.shape[1]
-        same = torch.eye(n, dtype=evidence.dtype)
-        votes = evidence.add_up(self._weights(n)[:, None, None] * same)
-        # Votes below zero count for all other classes.
-        votes -= votes.amin(1, keepdim=True).clamp(max=0)
-        total = votes.sum(1, keepdim=True)
-        shares = torch.where(total > 0, votes / total.clamp(min=RARE), 1 / n)
-        shares[evidence.unknown] = self._prior
-        return evidence.set_gold(shares), self._log_likelihood(evidence)
-
-    def _log_likelihood(self, evidence: Evidence) -> float:
-        matrices = one_coin_matrices(self._skill, evidence.shape[1])
-        log_prior = self._prior.clamp(min=RARE).log()
-        return evidence.infer(matrices.log_(), log_prior)[1]
-
-    def _by_vote(self) -> bool:
-        return True
-
-    def _describe(self, evidence: Evidence) -> tuple[Tensor, Tensor]:
-        return one_coin_matrices(self._skill, evidence.shape[1]), self._prior
+    def _make_model(self, problem: CrowdProblem) -> WeightedVoteModel:
+        return WeightedVoteModel(problem, self.smoothing)

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from annotrace.crowd.annotator_model import AnnotatorModel
+from annotrace.crowd.pool import fill_unlabelled
 from annotrace.labels.table import LabelTable
 
 
@@ -70,15 +70,17 @@ class CrowdResult:
         needed = np.where(self.gold >= 0, 1, 2)
         return bool(np.any(self.table.labels_per_item() >= needed))
 
-    def matrices(self, annotators: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Return the confusion matrices of all or some annotators, averaged over items.
+    def matrices(self) -> NDArray[np.float64]:
+        """Return the confusion matrices, averaged over items; the pool's where there are no labels.
 
         Returns
         -------
-        ndarray of shape (n, n_classes, n_classes)
+        ndarray of shape (n_annotators, n_classes, n_classes)
             [annotator, true, reported].
         """
         assert self.annotator_model is not None
-        chosen = None if annotators is None else torch.as_tensor(annotators)
-        matrices = self.annotator_model.matrices(chosen).cpu().double()
-        return matrices.contiguous().numpy()
+        matrices = self.annotator_model.matrices().cpu().double().contiguous().numpy()
+        n_labels = self.table.labels_per_annotator()
+        if self.prior_counts is not None:
+            n_labels = n_labels + self.prior_counts.sum(axis=(1, 2))
+        return fill_unlabelled(matrices, n_labels)

@@ -1,0 +1,106 @@
+"""Annotator models that EM fits, together with the class prior."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from annotrace.crowd.annotator_model import MatrixModel
+from annotrace.crowd.problem import CrowdProblem
+
+# A class that no item has keeps a logarithm.
+SMALLEST = 1e-12
+
+
+class EMModel(MatrixModel):
+    """An annotator model with the two steps of EM.
+
+    The *state* of an item is its class, or a class and something more: state s is of class
+    ``s % n_classes``. All that is learned are buffers, so that a run can save it.
+
+    Parameters
+    ----------
+    problem : CrowdProblem
+    """
+
+    is_vote = False
+    """Whether the posterior holds shares of votes, which are not probabilities."""
+
+    log: Tensor
+    prior: Tensor
+
+    def __init__(self, problem: CrowdProblem) -> None:
+        super().__init__()
+        self.n_annotators, self.n_classes, _ = problem.shape
+        self.register_buffer("log", torch.zeros(problem.shape, dtype=problem.dtype))
+        uniform = torch.full((self.n_classes,), 1 / self.n_classes, dtype=problem.dtype)
+        self.register_buffer("prior", uniform)
+
+    def log_matrices(self) -> Tensor:
+        """Return the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
+        return self.log
+
+    def class_prior(self) -> Tensor:
+        """Return the class shares, shape (n_classes,)."""
+        return self.prior
+
+    def initial_state(self, problem: CrowdProblem) -> Tensor:
+        """Return the first state of each item, shape (n_items, n_states)."""
+        return problem.votes()
+
+    @abstractmethod
+    def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
+        """Learn annotators and class shares from the states of items."""
+
+    @abstractmethod
+    def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
+        """Return the states of items, shape (n_items, n_states), and the objective."""
+
+    def warm_start(self, previous: EMModel) -> None:
+        """Copy what was learned from fewer annotators, items or classes."""
+        for name, learned in previous.named_buffers():
+            getattr(self, name)[tuple(slice(size) for size in learned.shape)] = learned
+
+
+def smoothed_matrices(counts: Tensor, smoothing: float) -> Tensor:
+    """Return counts [annotator, true, reported] as probabilities, `smoothing` added to each."""
+    counts = counts + smoothing
+    return counts / counts.sum(2, keepdim=True)
+
+
+def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:
+    """Return the share of each class among items of which something is known, (n_classes,)."""
+    total = problem.total(posterior)
+    return (total / total.sum()).to(problem.dtype)
+
+
+def one_coin_skill(counts: Tensor, smoothing: float) -> Tensor:
+    """Return the share of correct reports, (n_annotators,).
+
+    Parameters
+    ----------
+    counts : Tensor of shape (n_annotators, n_classes, n_classes)
+    smoothing : float
+        Added to every count.
+    """
+    counts = counts + smoothing
+    return counts.diagonal(dim1=1, dim2=2).sum(1) / counts.sum((1, 2))
+
+
+def one_coin_matrices(skill: Tensor, n_classes: int) -> Tensor:
+    """Return matrices with one probability of a correct label and all errors equally likely.
+
+    Parameters
+    ----------
+    skill : Tensor of shape (n_annotators,)
+    n_classes : int
+
+    Returns
+    -------
+    Tensor of shape (n_annotators, n_classes, n_classes)
+    """
+    same = torch.eye(n_classes, dtype=torch.bool)
+    wrong = (1 - skill) / max(n_classes - 1, 1)
+    return torch.where(same, skill[:, None, None], wrong[:, None, None])

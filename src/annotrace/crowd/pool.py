@@ -1,0 +1,42 @@
+"""The pool: what is known of an annotator of whom nothing is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def pooled_confusion(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[Any]:
+    """Return the mean confusion matrix, annotators weighted by their labels.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    n_labels : ndarray of shape (n_annotators,)
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+    """
+    pool: NDArray[Any] = np.average(confusion, axis=0, weights=n_labels)
+    return pool
+
+
+def fill_unlabelled(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[Any]:
+    """Return matrices in which annotators without labels have the pool's.
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    n_labels : ndarray of shape (n_annotators,)
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_classes, n_classes)
+    """
+    if np.all(n_labels > 0):
+        return confusion
+    labelled = (n_labels > 0)[:, None, None]
+    return np.where(labelled, confusion, pooled_confusion(confusion, n_labels))

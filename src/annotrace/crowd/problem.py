@@ -1,0 +1,133 @@
+"""Labels, gold items and prior counts of one problem, as EM takes them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from annotrace.crowd.em import clamp_to_gold, normalize_joint
+from annotrace.crowd.label_index import LabelIndex
+from annotrace.errors import InputError
+from annotrace.labels.codes import check_truth
+from annotrace.labels.table import LabelTable
+
+BLOCK = 1024
+
+
+class CrowdProblem:
+    """What EM over the labels of a table needs, as tensors.
+
+    Parameters
+    ----------
+    table : LabelTable
+    gold : array-like of int, shape (n_items,), optional
+        The class of each gold item, -1 elsewhere.
+    prior_counts : array-like of shape (n_annotators, n_classes, n_classes), optional
+        Counts [annotator, true, reported] of earlier labels of known items.
+
+    Attributes
+    ----------
+    labels : LabelIndex
+    dtype : torch.dtype
+        float64, or float32 if there are many labels.
+    """
+
+    def __init__(
+        self,
+        table: LabelTable,
+        gold: ArrayLike | None = None,
+        prior_counts: ArrayLike | None = None,
+    ) -> None:
+        if table.n_labels == 0:
+            raise InputError("Expected a table with labels to learn from, but it has none.")
+        self.table, self.labels = table, LabelIndex.from_table(table)
+        self.dtype = self.labels.dtype
+        self.shape = (table.n_annotators, table.n_classes, table.n_classes)
+        self.gold = _check_gold(gold, table)
+        self.prior_counts = self._check_prior_counts(prior_counts)
+
+    @cached_property
+    def uninformed(self) -> Tensor:
+        """Items that have neither a label nor a gold class, shape (n_uninformed,)."""
+        uninformed = (self.table.labels_per_item() == 0) & (self.gold < 0)
+        return torch.from_numpy(np.flatnonzero(uninformed))
+
+    def tensor(self, values: ArrayLike) -> Tensor:
+        """Return an array as a tensor in the number type of this problem."""
+        return torch.as_tensor(np.array(values), dtype=self.dtype)
+
+    def votes(self) -> Tensor:
+        """Return the share of each class among the labels of each item, (n_items, n_classes).
+
+        Gold items have their gold class; items without labels are uniform.
+        """
+        votes = self.tensor(self.table.votes())
+        total = votes.sum(1, keepdim=True)
+        votes.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.shape[1])
+        return self.set_gold(votes)
+
+    def set_gold(self, posterior: Tensor) -> Tensor:
+        """Make the rows of gold items certain, in place; shape (n_items, n_classes)."""
+        items = np.flatnonzero(self.gold >= 0)
+        if len(items):
+            posterior[items] = 0
+            posterior[items, self.gold[items].astype(np.int64)] = 1
+        return posterior
+
+    def counts(self, posterior: Tensor) -> Tensor:
+        """Return expected counts [annotator, true, reported], prior counts included."""
+        counts = self.labels.counts(posterior)
+        return counts if self.prior_counts is None else counts.add_(self.prior_counts)
+
+    def e_step(self, log_joint: Tensor) -> tuple[Tensor, float]:
+        """Return the posterior of each item's state and the log evidence of all labels.
+
+        Parameters
+        ----------
+        log_joint : Tensor of shape (n_items, n_states)
+            log p(state, labels); overwritten. Gold items keep the states of their class.
+        """
+        clamp_to_gold(log_joint, self.gold, self.shape[1])
+        posterior, log_evidence = normalize_joint(log_joint)
+        return posterior, float(self.total(log_evidence[:, None]))
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sum values (n_items, n) over the items of which something is known, in float64, (n,)."""
+        total = _sum_rows(values)
+        return total - _sum_rows(values[self.uninformed]) if len(self.uninformed) else total
+
+    def log_prior_counts(self, log_matrices: Tensor) -> Tensor:
+        """Return the log-likelihood of the prior counts, shape ()."""
+        if self.prior_counts is None:
+            return torch.zeros((), dtype=torch.float64)
+        return (self.prior_counts * log_matrices).sum(dtype=torch.float64)
+
+    def _check_prior_counts(self, prior_counts: ArrayLike | None) -> Tensor | None:
+        if prior_counts is None:
+            return None
+        counts = np.asarray(prior_counts, dtype=np.float64)
+        if counts.shape != self.shape:
+            raise InputError(
+                f"Expected `prior_counts` of shape {self.shape} (annotator, true, reported), "
+                f"but got {counts.shape}."
+            )
+        if not np.all(counts >= 0):
+            raise InputError("Expected `prior_counts` to be 0 or more.")
+        return self.tensor(counts)
+
+
+def _check_gold(gold: ArrayLike | None, table: LabelTable) -> NDArray[np.int32]:
+    if gold is None:
+        return np.full(table.n_items, -1, np.int32)
+    return check_truth(gold, table.n_items, table.n_classes)
+
+
+def _sum_rows(values: Tensor) -> Tensor:
+    """Sum rows in float64 by blocks: summing directly into float64 takes twenty times as long."""
+    blocks, rest = values.tensor_split([len(values) // BLOCK * BLOCK])
+    short_sums = blocks.view(-1, BLOCK, values.shape[1]).sum(1)
+    return short_sums.sum(0, dtype=torch.float64) + rest.sum(0, dtype=torch.float64)

@@ -13,8 +13,7 @@ from torch import nn
 import annotrace as at
 from annotrace.errors import TrainingInterrupted
 from annotrace.methods.registry import METHODS
-from annotrace.models import RowAdam
-from annotrace.training import fast_step, loop
+from annotrace.training import RowAdam, fast_step, loop
 from annotrace.training.fast_step import (
     MAX_GRAPHS,
     WARM_UP,

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from annotrace.models import build_backbone
+from annotrace.networks import build_backbone
 from annotrace.training import Batch, draw_mixture, mixed_logits
 
 

@@ -28,8 +28,8 @@ from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, feature_names, learned_before
 from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.steps import Steps
-from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
+from annotrace.networks import Backbone
 from annotrace.parameters import (
     Count,
     NotNegative,

@@ -43,7 +43,8 @@ from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import MIXUPS, TraceRegularized
-from annotrace.models import Ensemble, FixedConfusion, build_backbone
+from annotrace.models import FixedConfusion
+from annotrace.networks import Ensemble, build_backbone
 from annotrace.parameters import AtLeastTwo, Count, NotNegative
 from annotrace.training import (
     Batch,

@@ -30,7 +30,7 @@ from annotrace.labels.vocabulary import Names, as_names
 from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
-from annotrace.models.backbones import Backbone
+from annotrace.networks import Backbone
 from annotrace.training import Epoch, pick_device
 from annotrace.version import FORMAT, __version__
 

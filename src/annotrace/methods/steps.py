@@ -15,9 +15,9 @@ from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
 from annotrace.methods.protocols import PROTOCOLS, Protocol
 from annotrace.methods.selection import Score, held_out_score
-from annotrace.models import build_backbone, label_log_likelihood, posterior
-from annotrace.models.backbones import Backbone
+from annotrace.models import label_log_likelihood, posterior
 from annotrace.models.crowd_loss import HasColumns
+from annotrace.networks import Backbone, build_backbone
 from annotrace.training import Batch, Callback, CrowdData, Epoch, Settings, Stages, autocast, train
 from annotrace.training.fingerprint import fingerprint
 

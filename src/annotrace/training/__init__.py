@@ -6,6 +6,7 @@ from annotrace.training.devices import autocast, pick_device, repeatable, seed_o
 from annotrace.training.history import Callback, Epoch, best_epoch, held_out_loss, join_histories
 from annotrace.training.loop import train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
+from annotrace.training.optimizers import RowAdam, parameter_groups
 from annotrace.training.settings import Settings
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "CrowdData",
     "Epoch",
     "Mixture",
+    "RowAdam",
     "Settings",
     "Stages",
     "autocast",
@@ -22,6 +24,7 @@ __all__ = [
     "held_out_loss",
     "join_histories",
     "mixed_logits",
+    "parameter_groups",
     "pick_device",
     "repeatable",
     "seed_of",

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from annotrace.models import RowAdam
+from annotrace.training.optimizers import RowAdam
 
 Step: TypeAlias = Callable[[Tensor, int], None]
 """Learns from some items, which have so many labels."""

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from annotrace.models import RowAdam, parameter_groups
 from annotrace.training.devices import get_random_state, set_random_state
 from annotrace.training.history import Epoch
+from annotrace.training.optimizers import RowAdam, parameter_groups
 from annotrace.training.settings import Settings
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 
@@ -91,3 +91,41 @@ def _rows_of(grad: Tensor | None) -> tuple[Tensor, Tensor]:
         raise TypeError("RowAdam steps sparse gradients; use torch.optim.Adam for dense ones.")
     summed = grad.float().coalesce()
     return summed.indices()[0], summed.values().flatten(1)
+
+
+def parameter_groups(
+    *modules: nn.Module, lr: float, weight_decay: float = 0.0
+) -> list[dict[str, Any]]:
+    """Sort the parameters of modules into groups for an optimiser.
+
+    Matrices of a layer with an `lr_scale` (a `Confusion`) get the rate times that, and no decay;
+    the rest gets the rate and the decay.
+
+    Parameters
+    ----------
+    *modules : nn.Module
+    lr, weight_decay : float
+
+    Examples
+    --------
+    >>> from annotrace.models.confusion import Confusion
+    >>> groups = parameter_groups(nn.Linear(3, 2), Confusion(5, 2), lr=1e-3)
+    >>> [group["lr"] for group in groups]
+    [0.001, 0.01]
+    """
+    scaled = [part for module in modules for part in module.modules() if hasattr(part, "lr_scale")]
+    held = {id(parameter) for part in scaled for parameter in part.parameters()}
+    network = [
+        parameter
+        for module in modules
+        for parameter in module.parameters()
+        if id(parameter) not in held
+    ]
+    groups: list[dict[str, Any]] = []
+    if network:
+        groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
+    for part in scaled:
+        rate = lr * float(part.lr_scale)  # type: ignore[arg-type]
+        for parameter in part.parameters():
+            groups.append({"params": [parameter], "lr": rate, "weight_decay": 0.0})
+    return groups

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from annotrace.errors import InputError
-from annotrace.models import BACKBONES, build_backbone, cnn4, resnet9, resnet50
+from annotrace.networks import BACKBONES, build_backbone, cnn4, resnet9, resnet50
 
 
 def weights_of(network):

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from annotrace.models import Ensemble, build_backbone, mlp
+from annotrace.networks import Ensemble, build_backbone, mlp
 
 
 def networks(n=3, backbone="mlp", sample=None):

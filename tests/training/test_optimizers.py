@@ -3,7 +3,8 @@ import copy
 import pytest
 import torch
 
-from annotrace.models import RowAdam
+from annotrace.models import Confusion
+from annotrace.training import RowAdam, parameter_groups
 
 
 def sparse_grad(rows, values, shape):
@@ -87,3 +88,15 @@ def test_dense_gradients_are_refused():
     parameter.grad = torch.ones_like(parameter)
     with pytest.raises(TypeError, match="sparse gradients"):
         RowAdam([parameter]).step()
+
+
+def test_matrices_learn_faster_and_do_not_decay():
+    network = torch.nn.Linear(3, 2)
+    layer = Confusion(5, 2, lr_scale=30)
+    together = torch.nn.ModuleList([network, layer])
+    for modules in ((network, layer), (together,)):
+        first, second = parameter_groups(*modules, lr=1e-3, weight_decay=0.1)
+        assert [id(p) for p in first["params"]] == [id(p) for p in network.parameters()]
+        assert (first["lr"], first["weight_decay"]) == (1e-3, 0.1)
+        assert second["params"] == [layer.weight]
+        assert (second["lr"], second["weight_decay"]) == (pytest.approx(0.03), 0.0)

@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from annotrace.errors import InputError
-from annotrace.models.cnn import cnn4
-from annotrace.models.inputs import ImageInput, fit_standardize
-from annotrace.models.mlp import mlp
-from annotrace.models.resnet import resnet9, resnet50
+from annotrace.networks.architectures import cnn4, mlp, resnet9, resnet50
+from annotrace.networks.inputs import ImageInput, fit_standardize
 
 Backbone: TypeAlias = str | nn.Module
 
@@ -119,41 +117,3 @@ def _check_logits(network: nn.Module, sample: Tensor, n_classes: int) -> None:
             f"Expected the backbone to give logits of shape (rows, {n_classes}), but for "
             f"{len(sample[:2])} rows it gave {shape}."
         )
-
-
-def parameter_groups(
-    *modules: nn.Module, lr: float, weight_decay: float = 0.0
-) -> list[dict[str, Any]]:
-    """Sort the parameters of modules into groups for an optimiser.
-
-    Matrices of a layer with an `lr_scale` (a `Confusion`) get the rate times that, and no decay;
-    the rest gets the rate and the decay.
-
-    Parameters
-    ----------
-    *modules : nn.Module
-    lr, weight_decay : float
-
-    Examples
-    --------
-    >>> from annotrace.models.confusion import Confusion
-    >>> groups = parameter_groups(nn.Linear(3, 2), Confusion(5, 2), lr=1e-3)
-    >>> [group["lr"] for group in groups]
-    [0.001, 0.01]
-    """
-    scaled = [part for module in modules for part in module.modules() if hasattr(part, "lr_scale")]
-    held = {id(parameter) for part in scaled for parameter in part.parameters()}
-    network = [
-        parameter
-        for module in modules
-        for parameter in module.parameters()
-        if id(parameter) not in held
-    ]
-    groups: list[dict[str, Any]] = []
-    if network:
-        groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
-    for part in scaled:
-        rate = lr * float(part.lr_scale)  # type: ignore[arg-type]
-        for parameter in part.parameters():
-            groups.append({"params": [parameter], "lr": rate, "weight_decay": 0.0})
-    return groups

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.models import ImageInput, Standardize
-from annotrace.models.inputs import fit_standardize
+from annotrace.networks import ImageInput, Standardize
+from annotrace.networks.inputs import fit_standardize
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.training import autocast, pick_device, repeatable, seed_of, seeded
+from annotrace.training import autocast, deterministic, pick_device, seed_of, seeded
 
 CPU = torch.device("cpu")
 
@@ -57,6 +57,6 @@ def test_the_callers_randomness_is_put_back():
 def test_the_callers_flags_are_put_back():
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
-    with repeatable():
+    with deterministic():
         assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
     assert (cudnn.deterministic, cudnn.benchmark) == before

@@ -2,9 +2,11 @@ import copy
 
 import pytest
 import torch
+from torch import nn
 
 from annotrace.models import Confusion
 from annotrace.training import RowAdam, parameter_groups
+from annotrace.training.optimizers import make_capturable, make_optimizers, scale_learning_rates
 
 
 def sparse_grad(rows, values, shape):
@@ -13,7 +15,7 @@ def sparse_grad(rows, values, shape):
 
 def start(n_rows=4):
     torch.manual_seed(0)
-    return torch.nn.Parameter(torch.randn(n_rows, 2, 3))
+    return nn.Parameter(torch.randn(n_rows, 2, 3))
 
 
 def test_it_is_adam_where_every_row_is_touched():
@@ -64,7 +66,7 @@ def test_a_row_met_late_moves_as_at_its_first_step():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_its_state_can_be_saved_and_loaded(dtype):
-    one = torch.nn.Parameter(start().detach().to(dtype))
+    one = nn.Parameter(start().detach().to(dtype))
     first = RowAdam([one], lr=0.01)
     grads = [
         sparse_grad([step % 4], torch.randn(1, 2, 3, dtype=dtype), one.shape) for step in range(12)
@@ -72,7 +74,7 @@ def test_its_state_can_be_saved_and_loaded(dtype):
     for grad in grads[:6]:
         one.grad = grad
         first.step()
-    other = torch.nn.Parameter(one.detach().clone())
+    other = nn.Parameter(one.detach().clone())
     second = RowAdam([other], lr=0.5)
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     for grad in grads[6:]:
@@ -91,12 +93,35 @@ def test_dense_gradients_are_refused():
 
 
 def test_matrices_learn_faster_and_do_not_decay():
-    network = torch.nn.Linear(3, 2)
+    network = nn.Linear(3, 2)
     layer = Confusion(5, 2, lr_scale=30)
-    together = torch.nn.ModuleList([network, layer])
+    together = nn.ModuleList([network, layer])
     for modules in ((network, layer), (together,)):
         first, second = parameter_groups(*modules, lr=1e-3, weight_decay=0.1)
         assert [id(p) for p in first["params"]] == [id(p) for p in network.parameters()]
         assert (first["lr"], first["weight_decay"]) == (1e-3, 0.1)
         assert second["params"] == [layer.weight]
         assert (second["lr"], second["weight_decay"]) == (pytest.approx(0.03), 0.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_schedules_scale_all_learning_rates(sparse):
+    network = nn.ModuleList([nn.Linear(4, 3), Confusion(5, 3, sparse=sparse)])
+    optimizers = make_optimizers(network, lr=0.1, weight_decay=0.0)
+    scale_learning_rates(optimizers, 0.5)
+    scale_learning_rates(optimizers, 0.1)
+    rates = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
+    assert rates == pytest.approx([0.01, 0.1])
+    assert len(optimizers) == 1 + sparse
+
+
+def test_capturable_optimisers_read_their_learning_rates_from_tensors():
+    weight = nn.Parameter(torch.zeros(3))
+    adam = torch.optim.Adam([weight], lr=0.5, fused=True)
+    make_capturable([adam])
+    weight.grad = torch.ones(3)
+    adam.step()
+    torch.testing.assert_close(weight.detach(), torch.full((3,), -0.5))
+    adam.param_groups[0]["lr"].fill_(0.0)
+    adam.step()
+    torch.testing.assert_close(weight.detach(), torch.full((3,), -0.5))

@@ -68,7 +68,7 @@ SHARED = (
     "lr",
     "weight_decay",
     "precision",
-    "fast",
+    "cuda_graphs",
     "device",
     "verbose",
     "callbacks",
@@ -234,7 +234,7 @@ class CrossFittedEM(CrowdEstimator):
             random_state=settings.seed,
         )
         model.input_shape_ = self.input_shape_
-        model._fit_matched(data.source, self.table_, self.gold_, self._stages)
+        model._fit_matched(data.source, self.table_, self.gold_, self._checkpoints)
         return model
 
     def _deal_folds(self, seed: int) -> NDArray[np.int64]:

@@ -45,7 +45,7 @@ def test_seeds():
         seed_of("one")
 
 
-def test_the_callers_randomness_is_put_back():
+def test_seeding_restores_the_random_state():
     before = torch.get_rng_state()
     with seeded(3, CPU):
         one = torch.rand(2)
@@ -54,7 +54,7 @@ def test_the_callers_randomness_is_put_back():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_callers_flags_are_put_back():
+def test_deterministic_restores_the_flags_of_cudnn():
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
     with deterministic():

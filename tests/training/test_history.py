@@ -4,7 +4,7 @@ from annotrace.training import Epoch, best_epoch, held_out_loss, join_histories
 from annotrace.training.history import NoProgress, ProgressBar, ProgressLines, show_progress
 
 
-def test_quiet_shows_nothing(capsys):
+def test_nothing_is_shown_if_not_verbose(capsys):
     with show_progress(False, 2) as progress:
         progress.update(Epoch(2, 0.5, 0.25, 1.0))
     assert isinstance(progress, NoProgress)

@@ -17,7 +17,7 @@ SETTINGS = Settings(epochs=4, batch_size=16, lr=1e-2, schedule="cosine", seed=3)
 
 
 class Crowd:
-    """A small training: a network with dropout, a layer, data, and the loss of a batch."""
+    """A small training: a network with dropout, a confusion layer, data, and the batch loss."""
 
     def __init__(self, sparse=False):
         rng = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_the_weights_of_the_best_epoch_are_kept():
     assert not crowd.network.training
 
 
-def test_a_last_batch_of_one_row_joins_the_one_before():
+def test_a_last_batch_of_one_row_is_merged_with_the_previous_one():
     crowd, sizes = Crowd(), []
 
     def objective(batch):
@@ -105,20 +105,20 @@ def test_patience_counts_from_the_best_epoch():
     assert len(Crowd().train(settings, score=lambda: next(scores))) == 4
 
 
-def test_a_callback_stops():
-    heard = []
+def test_a_callback_stops_the_training():
+    seen = []
 
     def stop_after_two(epoch):
-        heard.append(epoch.number)
+        seen.append(epoch.number)
         return epoch.number == 2
 
     assert len(Crowd().train(callbacks=[stop_after_two])) == 2
-    assert heard == [1, 2]
+    assert seen == [1, 2]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("stop_at", [1, 3, 5])
-def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path, sparse, stop_at):
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, sparse, stop_at):
     scores = [1.0, 0.5, 0.7, 0.6]
     whole = Crowd(sparse)
     expected = whole.train(score=iter(scores).__next__)
@@ -146,7 +146,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path, sparse, 
     assert same(whole.weights(), repeated.weights())
 
 
-def test_ctrl_c_without_a_checkpoint_says_what_to_do():
+def test_ctrl_c_without_a_checkpoint_names_the_remedy():
     crowd = Crowd()
 
     def interrupted(batch):
@@ -157,7 +157,7 @@ def test_ctrl_c_without_a_checkpoint_says_what_to_do():
         crowd.train(objective=interrupted)
 
 
-def test_a_score_that_numpy_made_survives_a_checkpoint(tmp_path):
+def test_a_numpy_score_survives_a_checkpoint(tmp_path):
     crowd, path = Crowd(), tmp_path / "c.pt"
 
     def interrupted(batch):
@@ -181,13 +181,13 @@ def test_half_precision_trains(precision, sparse):
     assert not torch.equal(before["layer.weight"], crowd.network["layer"].weight)
 
 
-def test_a_loss_that_is_no_number_is_said_with_the_remedy():
+def test_a_nan_loss_raises_with_the_remedy():
     crowd = Crowd()
     with pytest.raises(DivergenceError, match="The loss is nan in epoch 1: lower `lr`"):
         crowd.train(objective=lambda batch: crowd.objective(batch) * float("nan"))
 
 
-def test_ctrl_c_while_the_last_epoch_is_scored_is_not_lost(tmp_path):
+def test_ctrl_c_after_the_last_epoch_is_not_lost(tmp_path):
     crowd, path = Crowd(), tmp_path / "checkpoint.pt"
 
     def interrupted(epoch):

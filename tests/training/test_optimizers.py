@@ -18,7 +18,7 @@ def start(n_rows=4):
     return nn.Parameter(torch.randn(n_rows, 2, 3))
 
 
-def test_it_is_adam_where_every_row_is_touched():
+def test_row_adam_equals_adam_if_every_row_has_a_gradient():
     ours, theirs = start(), start()
     row_adam, adam = RowAdam([ours], lr=0.01), torch.optim.Adam([theirs], lr=0.01)
     for step in range(50):
@@ -30,7 +30,7 @@ def test_it_is_adam_where_every_row_is_touched():
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_a_row_named_twice_has_the_sum_of_its_gradients():
+def test_repeated_rows_sum_their_gradients():
     ours, theirs = start(), start()
     grad = torch.randn(3, 2, 3)
     for parameter, rows, values in (
@@ -53,7 +53,7 @@ def test_rows_without_a_gradient_do_not_move():
     assert (parameter[2] < before[2]).all()
 
 
-def test_a_row_met_late_moves_as_at_its_first_step():
+def test_a_late_row_moves_as_in_a_first_step():
     parameter = start()
     optimizer = RowAdam([parameter], lr=0.01)
     for row in [0] * 500 + [1]:
@@ -65,7 +65,7 @@ def test_a_row_met_late_moves_as_at_its_first_step():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_its_state_can_be_saved_and_loaded(dtype):
+def test_the_state_of_row_adam_can_be_saved_and_loaded(dtype):
     one = nn.Parameter(start().detach().to(dtype))
     first = RowAdam([one], lr=0.01)
     grads = [
@@ -85,7 +85,7 @@ def test_its_state_can_be_saved_and_loaded(dtype):
     assert second.state[other]["averages"].dtype == torch.float32
 
 
-def test_dense_gradients_are_refused():
+def test_dense_gradients_are_errors():
     parameter = start()
     parameter.grad = torch.ones_like(parameter)
     with pytest.raises(TypeError, match="sparse gradients"):

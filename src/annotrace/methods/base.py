@@ -181,9 +181,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
             _check_learnable(table)
             if before is not None:
                 before.check(table, self.input_shape_, feature_names(self))
-            checkpoints = CheckpointSeries(
-                None if self.checkpoint is None else Path(self.checkpoint)
-            )
+            path = None if self.checkpoint is None else Path(self.checkpoint)
+            checkpoints = CheckpointSeries(path)
             self._fit_matched(source, table, known, checkpoints, before)
         return checkpoints
 

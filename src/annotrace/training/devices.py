@@ -17,7 +17,7 @@ _HALF: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def pick_device(device: str | torch.device) -> torch.device:
-    """Return the device for "auto", "cpu", "cuda", "cuda:1" or "mps"; check that it is available."""
+    """Return the device named "auto", "cpu", "cuda", "cuda:1" or "mps", if it is available."""
     if str(device) == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -29,7 +29,7 @@ class Mixture(NamedTuple):
     partner: Tensor
 
     def mix(self, rows: Tensor) -> Tensor:
-        """Return the mixed rows or targets of a batch, shape (n_rows, ...); integers become floats."""
+        """Return mixed rows or targets of a batch, shape (n_rows, ...); integers become floats."""
         rows = rows if rows.is_floating_point() else rows.float()
         return torch.lerp(rows[self.partner], rows, self.weight.to(rows.dtype))
 

@@ -32,7 +32,8 @@ import annotrace as at
 from annotrace.errors import TrainingInterrupted
 from annotrace.methods.registry import METHODS
 from annotrace.simulate import hammer_spammers, simulate_labels
-from annotrace.training import fast_step, loop
+from annotrace.training import loop
+from annotrace.training.cuda_graphs import GraphedStep
 
 CLASSES, ANNOTATORS = 10, 5
 MNIST, CIFAR = (28, 28), (32, 32, 3)
@@ -41,8 +42,8 @@ RESNET = {"backbone": "resnet9", "batch_size": 250}
 BF16 = {"precision": "bf16"}
 
 
-class Watched(fast_step.FastStep):
-    """A fast step that can be asked about after the training."""
+class Watched(GraphedStep):
+    """A graphed step that the benchmark inspects after the training."""
 
     made: list[Watched] = []
 
@@ -51,11 +52,12 @@ class Watched(fast_step.FastStep):
         Watched.made.append(self)
 
     def replay(self) -> None:
-        """Do the recorded step of the most items again."""
-        self._replays[max(self._replays)]._replay()
+        """Replay the graph of the largest batch."""
+        _, replay = self._graphs[max(self._graphs)]
+        replay()
 
 
-loop.FastStep = Watched
+loop.GraphedStep = Watched
 
 
 class Data:
@@ -108,11 +110,11 @@ def compare(
     """
     settings = CNN | {"epochs": 4} | settings
     with report.case("same", case) as row:
-        plain = [data.fit(name, fast=False, **settings) for _ in range(2)]
+        plain = [data.fit(name, cuda_graphs=False, **settings) for _ in range(2)]
         Watched.made.clear()
-        fast = [data.fit(name, fast=True, **settings) for _ in range(2)]
-        row["recorded"] = [step.n_recorded for step in Watched.made]
-        row["refusals"] = sorted({step.refusal for step in Watched.made if step.refusal})
+        fast = [data.fit(name, cuda_graphs=True, **settings) for _ in range(2)]
+        row["recorded"] = [step.n_graphs for step in Watched.made]
+        row["refusals"] = sorted({step.eager_reason for step in Watched.made if step.eager_reason})
         row["plain_again"] = difference(*plain)
         row["fast_again"] = difference(*fast)
         row["fast_to_plain"] = difference(plain[0], fast[0])
@@ -267,7 +269,7 @@ def bar(report: Report, name: str, ratio: float, **wanted: float) -> None:
 
 def time_mnist(report: Report, rounds: int, n_items: int) -> None:
     dense, one, uneven = (Data(MNIST, n_items, kind) for kind in ("dense", "one", "uneven"))
-    plain = CNN | {"fast": False, "epochs": 5}
+    plain = CNN | {"cuda_graphs": False, "epochs": 5}
     variants = [
         Variant("vanilla plain", dense, "vanilla", **plain),
         Variant("vanilla fast", dense, "vanilla", **CNN),
@@ -290,8 +292,8 @@ def time_mnist(report: Report, rounds: int, n_items: int) -> None:
 def time_cifar(report: Report, rounds: int, n_items: int) -> None:
     dense = Data(CIFAR, n_items)
     variants = [
-        Variant("trace plain float32", dense, "trace", **ONCE, fast=False, **RESNET),
-        Variant("trace plain bf16", dense, "trace", **ONCE, fast=False, **RESNET, **BF16),
+        Variant("trace plain float32", dense, "trace", **ONCE, cuda_graphs=False, **RESNET),
+        Variant("trace plain bf16", dense, "trace", **ONCE, cuda_graphs=False, **RESNET, **BF16),
         Variant("trace fast float32", dense, "trace", **ONCE, **RESNET),
         Variant("trace fast bf16", dense, "trace", **ONCE, **RESNET, **BF16),
         Variant("vanilla fast bf16", dense, "vanilla", **RESNET, **BF16),

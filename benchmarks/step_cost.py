@@ -23,8 +23,9 @@ from torch.optim import Optimizer
 
 from annotrace.data import ArraySource
 from annotrace.labels import LabelTable
-from annotrace.models import Confusion, RowAdam, mlp, resnet9, trace_regularized_nll
-from annotrace.training import Batch, CrowdData
+from annotrace.models import Confusion, trace_regularized_nll
+from annotrace.networks import mlp, resnet9
+from annotrace.training import Batch, CrowdData, RowAdam
 
 ITEMS, LABELS_AN_ITEM, CLASSES = 64, 5, 10
 BATCHES = 50

@@ -1,4 +1,42 @@
-"""The layers and losses for a training loop of one's own: a door to `annotrace.models`."""
+"""Layers, losses, networks and optimisers for your own training loop."""
 
-from annotrace.models import *  # noqa: F403
-from annotrace.models import __all__ as __all__
+from annotrace.models import (
+    Confusion,
+    FixedConfusion,
+    crowd_nll,
+    label_log_likelihood,
+    posterior,
+    trace_regularized_nll,
+)
+from annotrace.networks import (
+    BACKBONES,
+    Ensemble,
+    ImageInput,
+    Standardize,
+    build_backbone,
+    cnn4,
+    mlp,
+    resnet9,
+    resnet50,
+)
+from annotrace.training import RowAdam, parameter_groups
+
+__all__ = [
+    "BACKBONES",
+    "Confusion",
+    "Ensemble",
+    "FixedConfusion",
+    "ImageInput",
+    "RowAdam",
+    "Standardize",
+    "build_backbone",
+    "cnn4",
+    "crowd_nll",
+    "label_log_likelihood",
+    "mlp",
+    "parameter_groups",
+    "posterior",
+    "resnet9",
+    "resnet50",
+    "trace_regularized_nll",
+]

@@ -65,3 +65,11 @@ def test_settings_that_are_numpys_are_kept(tmp_path):
     at.Vanilla(epochs=np.int64(2), lr=np.float32(0.5), random_state=0).fit(X, table).save(tmp_path)
     loaded = at.load(tmp_path)
     assert (loaded.epochs, loaded.lr) == (2, 0.5)
+
+
+def test_runs_with_the_former_names_of_parameters_load(tmp_path):
+    X, truth, _, _ = blobs(n_items=60)
+    at.Vanilla(epochs=1, random_state=0, cuda_graphs=False).fit(X, truth).save(tmp_path)
+    path = tmp_path / "run.json"
+    path.write_text(path.read_text().replace('"cuda_graphs"', '"fast"'))
+    assert at.load(tmp_path).cuda_graphs is False

@@ -5,12 +5,9 @@ import signal
 import numpy as np
 import pytest
 from crowds import blobs
-from torch import nn
 
 import annotrace as at
 from annotrace.errors import RunError
-from annotrace.training import CrowdData, Settings, pick_device
-from annotrace.training.fingerprint import fingerprint
 
 X, TRUTH, TABLE, MATRICES = blobs(n_items=120)
 
@@ -61,18 +58,3 @@ def test_when_the_first_checkpoint_is_deleted_all_begins_anew(tmp_path):
     (tmp_path / "c.pt").unlink()
     trace(tmp_path / "c.pt", random_state=0, epochs=2).fit(X, TABLE)
     assert list(tmp_path.iterdir()) == []
-
-
-def name(model):
-    data = CrowdData(at.data.as_source(X), TABLE, pick_device("cpu"))
-    return fingerprint(model, Settings(), data, np.full(120, -1, np.int32))
-
-
-def test_weights_and_matrices_are_part_of_the_name():
-    one, other = (at.TraceRegularized(backbone=nn.Linear(2, 3)) for _ in range(2))
-    assert name(one) != name(other)
-    assert name(one) == name(at.TraceRegularized(backbone=one.backbone))
-    many = np.random.default_rng(0).random((50, 10, 10))
-    changed = many.copy()
-    changed[25, 5, 5] = 0
-    assert name(at.make("oracle", confusion=many)) != name(at.make("oracle", confusion=changed))

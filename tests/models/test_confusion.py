@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.models import Confusion, FixedConfusion, parameter_groups
+from annotrace.models import Confusion, FixedConfusion
 
 PARAMETRIZATIONS = ("softplus", "softmax")
 
@@ -107,18 +107,6 @@ def test_what_is_wrong_is_said():
     for layer in (Confusion(2, 3), FixedConfusion(2, 3)):
         with pytest.raises(InputError, match=r"`matrices` to be of shape \(2, 3, 3\), but got"):
             layer.set_matrices(torch.eye(3))
-
-
-def test_matrices_learn_faster_and_do_not_decay():
-    network = torch.nn.Linear(3, 2)
-    layer = Confusion(5, 2, lr_scale=30)
-    together = torch.nn.ModuleList([network, layer])
-    for modules in ((network, layer), (together,)):
-        first, second = parameter_groups(*modules, lr=1e-3, weight_decay=0.1)
-        assert [id(p) for p in first["params"]] == [id(p) for p in network.parameters()]
-        assert (first["lr"], first["weight_decay"]) == (1e-3, 0.1)
-        assert second["params"] == [layer.weight]
-        assert (second["lr"], second["weight_decay"]) == (pytest.approx(0.03), 0.0)
 
 
 @pytest.mark.parametrize("parametrization", ["softplus", "softmax"])

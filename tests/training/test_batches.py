@@ -22,7 +22,7 @@ def random_table(rng, n_items=30, n_labels=60):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_batch_finds_just_the_labels_of_its_items(seed):
+def test_a_batch_has_exactly_the_labels_of_its_items(seed):
     rng = np.random.default_rng(seed)
     table = random_table(rng)
     X = rng.normal(size=(30, 2))
@@ -46,33 +46,33 @@ def test_a_batch_finds_just_the_labels_of_its_items(seed):
 
 
 class Lazy:
-    """A source that holds nothing and notes what is asked of it."""
+    """A source that loads on demand and records the requests."""
 
     shape, items = (4, 4), None
 
     def __init__(self):
-        self.asked = []
+        self.requests = []
 
     def __len__(self):
         return 30
 
     def load(self, positions):
-        self.asked.append(positions.tolist())
+        self.requests.append(positions.tolist())
         return np.broadcast_to(positions[:, None, None], (len(positions), 4, 4)).astype(np.uint8)
 
 
-def test_other_sources_are_loaded_a_batch_at_a_time():
+def test_other_sources_are_loaded_batch_by_batch():
     source = Lazy()
     data = CrowdData(source, random_table(np.random.default_rng(0)), CPU)
-    assert source.asked == []
+    assert source.requests == []
     batch = data.batch(torch.tensor([5, 2]))
-    assert source.asked == [[5, 2]]
+    assert source.requests == [[5, 2]]
     assert batch.inputs.dtype == torch.uint8
     assert batch.inputs[:, 0, 0].tolist() == [5, 2]
 
 
 @pytest.mark.parametrize(
-    ("stored", "held"),
+    ("stored", "expected"),
     [
         ("u1", torch.uint8),
         ("f2", torch.float16),
@@ -86,9 +86,9 @@ def test_other_sources_are_loaded_a_batch_at_a_time():
         ("i8", torch.float32),
     ],
 )
-def test_arrays_are_held_as_they_are_where_torch_can(stored, held):
+def test_arrays_keep_their_type_if_torch_supports_it(stored, expected):
     array = np.array([[0, 1], [1, 0]], dtype=stored)
     array.flags.writeable = False
     tensor = as_tensor(array)
-    assert tensor.dtype == held
+    assert tensor.dtype == expected
     assert tensor.tolist() == [[0, 1], [1, 0]]

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.training import autocast, pick_device, repeatable, seed_of, seeded
+from annotrace.training import autocast, deterministic, pick_device, seed_of, seeded
 
 CPU = torch.device("cpu")
 
@@ -45,7 +45,7 @@ def test_seeds():
         seed_of("one")
 
 
-def test_the_callers_randomness_is_put_back():
+def test_seeding_restores_the_random_state():
     before = torch.get_rng_state()
     with seeded(3, CPU):
         one = torch.rand(2)
@@ -54,9 +54,9 @@ def test_the_callers_randomness_is_put_back():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_callers_flags_are_put_back():
+def test_deterministic_restores_the_flags_of_cudnn():
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
-    with repeatable():
+    with deterministic():
         assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
     assert (cudnn.deterministic, cudnn.benchmark) == before

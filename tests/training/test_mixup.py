@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from annotrace.models import build_backbone
+from annotrace.networks import build_backbone
 from annotrace.training import Batch, draw_mixture, mixed_logits
 
 
@@ -12,7 +12,7 @@ def test_partners_are_a_permutation():
     assert not torch.any(mixture.partner == torch.arange(50))
 
 
-def test_partners_are_of_the_same_group_but_for_one_of_each():
+def test_partners_are_in_the_same_group_except_for_one_row_each():
     torch.manual_seed(0)
     group = torch.arange(60) % 3
     mixture = draw_mixture(1.0, group)
@@ -27,7 +27,7 @@ def test_the_weight_follows_the_beta_distribution():
     assert float(weights.var()) == pytest.approx(1 / 8, abs=0.01)  # of Beta(1/2, 1/2)
 
 
-def test_rows_and_targets_are_mixed_alike():
+def test_rows_are_convex_combinations():
     torch.manual_seed(0)
     rows = torch.randn(7, 3)
     mixture = draw_mixture(1.0, torch.zeros(7, dtype=torch.long))
@@ -47,7 +47,7 @@ def test_a_row_gets_the_labels_of_its_partner():
         assert set(swapped.label[swapped.row == place].tolist()) == {partner}
 
 
-def test_images_of_bytes_are_mixed_as_numbers():
+def test_uint8_images_are_mixed_as_floats():
     images = torch.randint(0, 255, (8, 12, 12), dtype=torch.uint8)
     network = build_backbone("cnn", images, 3).eval()
     torch.manual_seed(0)
@@ -59,7 +59,7 @@ def test_images_of_bytes_are_mixed_as_numbers():
     )
 
 
-def test_bytes_that_a_perceptron_takes_are_mixed_as_numbers():
+def test_uint8_features_are_mixed_as_floats():
     rows = torch.randint(0, 255, (8, 3), dtype=torch.uint8)
     network = build_backbone("mlp", rows, 3)
     torch.manual_seed(0)

@@ -28,10 +28,10 @@ def test_schedules():
         ({"precision": "fp8"}, "'float32', 'bf16' or 'fp16', but got 'fp8'"),
     ],
 )
-def test_what_cannot_be_is_refused(options, message):
+def test_invalid_settings_are_errors(options, message):
     with pytest.raises(InputError, match=message):
         Settings(**options)
 
 
-def test_numbers_of_numpy_are_taken():
+def test_numpy_integers_are_accepted():
     assert Settings(epochs=np.int64(3)).epochs == 3

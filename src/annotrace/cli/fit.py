@@ -138,13 +138,13 @@ def fit(
     if not quiet:
         click.echo(describe_labels(table, layout, learn_truth))
     try:
-        stages = model._fit_in_stages(
+        checkpoints = model._fit_with_checkpoints(
             source, table, gold=known_truth(table) if learn_truth else None
         )
         model.save(out)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_go_on(ctx, checkpoint)) from None
-    stages.clear()
+    checkpoints.clear()
     where = write_run_report(model, out, report, anonymous=anonymous, images=images)
     if not quiet:
         _tell(model, out, "--features" if images is None else "--images", where)

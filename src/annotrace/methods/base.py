@@ -28,8 +28,8 @@ from annotrace.labels.vocabulary import TEXT
 from annotrace.methods.continuing import Before, feature_names, learned_before
 from annotrace.methods.inputs import Items, match, rows_to_predict
 from annotrace.methods.steps import Steps
-from annotrace.models.backbones import Backbone
 from annotrace.models.crowd_loss import HasColumns
+from annotrace.networks import Backbone
 from annotrace.parameters import (
     Count,
     NotNegative,
@@ -40,16 +40,16 @@ from annotrace.parameters import (
 )
 from annotrace.training import (
     Callback,
+    CheckpointSeries,
     CrowdData,
     Epoch,
+    Precision,
+    Schedule,
     Settings,
-    Stages,
+    deterministic,
     pick_device,
-    repeatable,
     seeded,
 )
-from annotrace.training.devices import Precision
-from annotrace.training.settings import Schedule
 from annotrace.undo import unchanged_unless_done
 
 
@@ -87,8 +87,8 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         agrees with them; or with the truth, if the table has it. The last two are for comparing
         with papers that choose so.
     precision : {"float32", "bf16", "fp16"}
-    fast : bool
-        Replay recorded steps on a GPU; see `annotrace.training.Settings`.
+    cuda_graphs : bool
+        Replay training steps from CUDA graphs; see `annotrace.training.Settings`.
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
@@ -140,7 +140,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     validation: ProperShare = 0.1
     select: Literal["likelihood", "labels", "truth"] = "likelihood"
     precision: Precision = "float32"
-    fast: bool = True
+    cuda_graphs: bool = True
     device: str = "auto"
     random_state: Seed = None
     verbose: bool = False
@@ -165,10 +165,12 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
         gold : mapping from item to class, or array-like of shape (n_items,), optional
             Classes that are known for certain, by name; in an array None, NaN or -1 is unknown.
         """
-        self._fit_in_stages(X, y, items, gold).clear()
+        self._fit_with_checkpoints(X, y, items, gold).clear()
         return self
 
-    def _fit_in_stages(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> Stages:
+    def _fit_with_checkpoints(
+        self, X: Any, y: Any, items: Items = None, gold: Gold = None
+    ) -> CheckpointSeries:
         """Do what `fit` does, and give the checkpoints, which are still there."""
         check_parameters(self)
         before = learned_before(self) if self.warm_start else None
@@ -179,23 +181,24 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
             _check_learnable(table)
             if before is not None:
                 before.check(table, self.input_shape_, feature_names(self))
-            stages = Stages(None if self.checkpoint is None else Path(self.checkpoint))
-            self._fit_matched(source, table, known, stages, before)
-        return stages
+            path = None if self.checkpoint is None else Path(self.checkpoint)
+            checkpoints = CheckpointSeries(path)
+            self._fit_matched(source, table, known, checkpoints, before)
+        return checkpoints
 
     def _fit_matched(
         self,
         source: ItemSource,
         table: LabelTable,
         gold: NDArray[np.int32],
-        stages: Stages,
+        checkpoints: CheckpointSeries,
         before: Before | None = None,
     ) -> None:
         """Learn from items and labels whose rows match; `before` is what to go on from."""
-        self.table_, self.gold_, self._stages = table, gold, stages
+        self.table_, self.gold_, self._checkpoints = table, gold, checkpoints
         self._set_classes()
-        device, self._seed = pick_device(self.device), stages.seed(self.random_state)
-        with seeded(self._seed, device), repeatable():
+        device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
+        with seeded(self._seed, device), deterministic():
             data = CrowdData(source, table, device)
             # On the device once: a step that copies from the host cannot be replayed.
             known = torch.from_numpy(gold).long().to(device)

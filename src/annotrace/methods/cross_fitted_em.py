@@ -43,7 +43,8 @@ from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
 from annotrace.methods.steps import PREDICT_BATCH
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import MIXUPS, TraceRegularized
-from annotrace.models import Ensemble, FixedConfusion, build_backbone
+from annotrace.models import FixedConfusion
+from annotrace.networks import Ensemble, build_backbone
 from annotrace.parameters import AtLeastTwo, Count, NotNegative
 from annotrace.training import (
     Batch,
@@ -67,7 +68,7 @@ SHARED = (
     "lr",
     "weight_decay",
     "precision",
-    "fast",
+    "cuda_graphs",
     "device",
     "verbose",
     "callbacks",
@@ -233,7 +234,7 @@ class CrossFittedEM(CrowdEstimator):
             random_state=settings.seed,
         )
         model.input_shape_ = self.input_shape_
-        model._fit_matched(data.source, self.table_, self.gold_, self._stages)
+        model._fit_matched(data.source, self.table_, self.gold_, self._checkpoints)
         return model
 
     def _deal_folds(self, seed: int) -> NDArray[np.int64]:

@@ -30,7 +30,7 @@ from annotrace.labels.vocabulary import Names, as_names
 from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
-from annotrace.models.backbones import Backbone
+from annotrace.networks import Backbone
 from annotrace.training import Epoch, pick_device
 from annotrace.version import FORMAT, __version__
 
@@ -39,6 +39,8 @@ _LEARNED = (
     *("posterior_", "confusion_", "gold_", "fold_", "held_out_", "temperature_"),
     *("vote_confusion_", "weights_"),
 )
+# Parameters of earlier versions.
+_RENAMED = {"fast": "cuda_graphs"}
 # What json can hold.
 _CHOSEN = ("chosen_", "epochs_", "mixup_", "label_loss_", "aggregation_seed_")
 _VOCABULARIES = ("items", "annotators", "classes")
@@ -103,7 +105,8 @@ def load(
         return load_aggregated(folder, described)
     _check_complete(folder, described)
     tensors = _read_tensors(folder, described)
-    params = {**described["params"], "device": device}
+    given = {_RENAMED.get(name, name): value for name, value in described["params"].items()}
+    params = {**given, "device": device}
     if described["custom_backbone"]:
         if backbone is None:
             raise RunError(

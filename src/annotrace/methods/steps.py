@@ -15,11 +15,20 @@ from annotrace.labels import LabelTable
 from annotrace.labels.codes import split_positions
 from annotrace.methods.protocols import PROTOCOLS, Protocol
 from annotrace.methods.selection import Score, held_out_score
-from annotrace.models import build_backbone, label_log_likelihood, posterior
-from annotrace.models.backbones import Backbone
+from annotrace.models import label_log_likelihood, posterior
 from annotrace.models.crowd_loss import HasColumns
-from annotrace.training import Batch, Callback, CrowdData, Epoch, Settings, Stages, autocast, train
-from annotrace.training.fingerprint import fingerprint
+from annotrace.networks import Backbone, build_backbone
+from annotrace.training import (
+    Batch,
+    Callback,
+    CheckpointSeries,
+    CrowdData,
+    Epoch,
+    Settings,
+    autocast,
+    fingerprint,
+    train,
+)
 
 SAMPLE = 10_000
 PREDICT_BATCH = 1024
@@ -38,7 +47,7 @@ class Steps:
     validation: float
     select: str
     precision: str
-    fast: bool
+    cuda_graphs: bool
     verbose: bool
     callbacks: Sequence[Callback]
 
@@ -48,7 +57,7 @@ class Steps:
     confusion_: NDArray[Any]
     posterior_: NDArray[Any]
     history_: list[Epoch]
-    _stages: Stages
+    _checkpoints: CheckpointSeries
     _seed: int
     _known: Tensor | None
 
@@ -70,7 +79,7 @@ class Steps:
             for name in ("epochs", "batch_size", "lr", "weight_decay", "schedule", "patience")
             if getattr(self, name) is not None
         }
-        given |= {"precision": self.precision, "fast": self.fast, "seed": seed}
+        given |= {"precision": self.precision, "cuda_graphs": self.cuda_graphs, "seed": seed}
         return Settings(**(self._protocol().training | given))
 
     def _build_network(self, data: CrowdData) -> nn.Module:
@@ -138,7 +147,7 @@ class Steps:
         score: Callable[[], float] | None = None,
     ) -> list[Epoch]:
         """Train on some items, as the next stage of this fit."""
-        checkpoint = self._stages.next()
+        checkpoint = self._checkpoints.next()
         return train(
             learned,
             objective,

@@ -1,4 +1,4 @@
-"""Where and how precisely to compute, and seeds."""
+"""Devices, precision, random seeds and deterministic algorithms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HALF: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def pick_device(device: str | torch.device) -> torch.device:
-    """Turn "auto", "cpu", "cuda", "cuda:1" or "mps" into a device that is there."""
+    """Return the device named "auto", "cpu", "cuda", "cuda:1" or "mps", if it is available."""
     if str(device) == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -37,23 +37,23 @@ def _mps_is_available() -> bool:
 
 
 def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:
-    """Give the context in which the network runs in half precision, or one that does nothing."""
+    """Return a context that runs the network in a precision; "float32" changes nothing."""
     if precision == "float32":
         return contextlib.nullcontext()
     if precision not in _HALF:
         raise InputError(
             f"Expected `precision` to be 'float32', 'bf16' or 'fp16', but got {precision!r}."
         )
-    # Copies of weights made while a CUDA graph is recorded are of no use outside it.
+    # Casts of weights that are cached while a CUDA graph is captured are invalid outside it.
     return torch.autocast(device.type, dtype=_HALF[precision], cache_enabled=device.type != "cuda")
 
 
 def seed_of(random_state: Any) -> int:
-    """Draw a seed from what scikit-learn calls a random state: None, an int or a generator."""
+    """Return a seed for a random state: None, an integer or a numpy generator."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**31))
     if isinstance(random_state, int | np.integer):
-        return int(random_state) if random_state < 2**32 else _hash(int(random_state))
+        return int(random_state) if random_state < 2**32 else _hash_seed(int(random_state))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if isinstance(random_state, np.random.RandomState):
@@ -64,14 +64,14 @@ def seed_of(random_state: Any) -> int:
     )
 
 
-def _hash(seed: int) -> int:
-    """Make a seed of any size one of 32 bits, of which torch can take a multiple."""
+def _hash_seed(seed: int) -> int:
+    """Reduce a seed of any size to 32 bits, so that torch accepts multiples of it."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 @contextlib.contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Make torch's own randomness (starting weights, dropout) follow `seed`, then put it back."""
+    """Seed the global generators of torch (initial weights, dropout), then restore them."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
@@ -79,30 +79,30 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def repeatable() -> Iterator[None]:
-    """Keep cuDNN to algorithms that give the same every time, then put its flags back.
+def deterministic() -> Iterator[None]:
+    """Restrict cuDNN to deterministic algorithms, then restore its flags.
 
-    Not by ``torch.use_deterministic_algorithms``: it warns at every product of matrices unless an
-    environment variable was set before the program began, and refuses max-pooling, which here gives
-    the same every time. What adds in any order on a GPU, this library avoids itself (`add_up`).
+    ``torch.use_deterministic_algorithms`` is unsuitable: it warns about every matrix product unless
+    an environment variable was set before the program started, and rejects max-pooling, which is
+    deterministic here. This library avoids atomic additions on the GPU by itself.
     """
     cudnn = torch.backends.cudnn
-    before = cudnn.deterministic, cudnn.benchmark
+    previous = cudnn.deterministic, cudnn.benchmark
     cudnn.deterministic, cudnn.benchmark = True, False
     try:
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark = before
+        cudnn.deterministic, cudnn.benchmark = previous
 
 
 def get_random_state() -> list[torch.Tensor]:
-    """Give the state of torch's own randomness, on the CPU and on every GPU."""
+    """Return the states of torch's generators, on the CPU and on every GPU."""
     on_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return [torch.get_rng_state(), *on_gpus]
 
 
 def set_random_state(state: list[torch.Tensor]) -> None:
-    """Take back what `get_random_state` gave."""
+    """Restore the states that `get_random_state` returned."""
     on_cpu, *on_gpus = (part.cpu() for part in state)
     torch.set_rng_state(on_cpu)
     if len(on_gpus) == torch.cuda.device_count():

@@ -1,26 +1,29 @@
-"""What happened in each epoch."""
+"""The history of a training, and its progress display."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from types import TracebackType
+from typing import Any, Protocol, TypeAlias
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch.
+    """The record of one epoch.
 
     Attributes
     ----------
     number : int
-        From 1.
+        Starts at 1.
     loss : float
-        Mean over the batches.
+        Mean training loss over the items.
     held_out : float or None
-        The score on the held-out part, lower is better.
+        Score on the held-out items; lower is better.
     seconds : float
-        Since training began.
+        Time since the start of the training.
     """
 
     number: int
@@ -34,21 +37,111 @@ Callback: TypeAlias = Callable[[Epoch], bool | None]
 
 
 def best_epoch(history: list[Epoch]) -> Epoch | None:
-    """Give the epoch with the lowest held-out score, if there was a held-out part."""
+    """Return the epoch with the lowest held-out score, or None without held-out items."""
     scored = [epoch for epoch in history if epoch.held_out is not None]
     return min(scored, key=lambda epoch: epoch.held_out or 0.0, default=None)
 
 
 def held_out_loss(history: list[Epoch]) -> float:
-    """Give the lowest held-out score; without a held-out part all trainings are level, at 0."""
+    """Return the lowest held-out score, or 0 without held-out items."""
     best = best_epoch(history)
     return 0.0 if best is None or best.held_out is None else best.held_out
 
 
-def join_histories(before: list[Epoch], after: list[Epoch]) -> list[Epoch]:
-    """Give two trainings as one, the epochs of the second numbered on from the first."""
-    done = before[-1] if before else Epoch(0, 0.0, None, 0.0)
-    return before + [
-        replace(epoch, number=epoch.number + done.number, seconds=epoch.seconds + done.seconds)
-        for epoch in after
+def join_histories(first: list[Epoch], second: list[Epoch]) -> list[Epoch]:
+    """Concatenate two histories; numbers and times of the second continue those of the first."""
+    last = first[-1] if first else Epoch(0, 0.0, None, 0.0)
+    return first + [
+        replace(epoch, number=epoch.number + last.number, seconds=epoch.seconds + last.seconds)
+        for epoch in second
     ]
+
+
+class Progress(Protocol):
+    """A display that is updated after every epoch."""
+
+    def __enter__(self) -> Progress: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def update(self, epoch: Epoch) -> None:
+        """Show a finished epoch."""
+        ...
+
+
+class NoProgress:
+    """A display that shows nothing."""
+
+    def __enter__(self) -> NoProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, epoch: Epoch) -> None:
+        """Show nothing."""
+
+
+class ProgressLines(NoProgress):
+    """A line on standard error every ten seconds, for log files."""
+
+    def __init__(self, epochs: int) -> None:
+        self.epochs, self.last = epochs, time.monotonic()
+
+    def update(self, epoch: Epoch) -> None:
+        """Show the epoch if it is the last, or if the previous line is ten seconds old."""
+        if time.monotonic() - self.last >= 10 or epoch.number == self.epochs:
+            self.last = time.monotonic()
+            line = f"epoch {epoch.number}/{self.epochs}  {_losses(epoch)}\n"
+            sys.stderr.write(line)
+
+
+class ProgressBar:
+    """A bar on the terminal with the loss, the held-out score and the remaining time."""
+
+    def __init__(self, epochs: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bar: Any = Progress(
+            TextColumn("epoch {task.completed}/{task.total}"),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.task = self.bar.add_task("", total=epochs)
+
+    def __enter__(self) -> ProgressBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def update(self, epoch: Epoch) -> None:
+        """Move the bar to this epoch."""
+        self.bar.update(self.task, completed=epoch.number, description=_losses(epoch))
+
+
+def _losses(epoch: Epoch) -> str:
+    held_out = "" if epoch.held_out is None else f"  held-out {epoch.held_out:.4f}"
+    return f"loss {epoch.loss:.4f}{held_out}"
+
+
+def show_progress(verbose: bool, epochs: int) -> Progress:
+    """Return a bar on a terminal, lines elsewhere or without rich, nothing if not verbose."""
+    if not verbose:
+        return NoProgress()
+    if not sys.stderr.isatty():
+        return ProgressLines(epochs)
+    try:
+        return ProgressBar(epochs)
+    except ImportError:
+        return ProgressLines(epochs)

@@ -1,11 +1,11 @@
-"""The training loop. It takes a loss and never knows a method."""
+"""The training loop: minimises any loss over minibatches of labelled items."""
 
 from __future__ import annotations
 
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from annotrace.errors import DivergenceError, TrainingInterrupted
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import graceful_interrupt, load_checkpoint, save_checkpoint
+from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
 from annotrace.training.devices import autocast
-from annotrace.training.fast_step import FastStep, Step, recorder_for
-from annotrace.training.history import Callback, Epoch
-from annotrace.training.progress import show_progress
+from annotrace.training.history import Callback, Epoch, show_progress
+from annotrace.training.optimizers import scale_learning_rates
 from annotrace.training.settings import Settings
-from annotrace.training.state import TrainingState, set_rate, start_training
+from annotrace.training.state import TrainingState, start_training
 
-CHECKPOINT_EVERY_SECONDS = 60
+CHECKPOINT_SECONDS = 60
 
 
 def train(
@@ -37,29 +37,30 @@ def train(
     checkpoint: Path | None = None,
     fingerprint: str = "",
 ) -> list[Epoch]:
-    """Minimise a loss over minibatches of items; the network ends at its best epoch.
+    """Minimise a loss over minibatches of items; leave the network at its best epoch.
 
     Parameters
     ----------
     network : nn.Module
-        All that is learned.
+        All modules that are trained.
     objective : callable
-        From a batch to a loss.
+        Returns the loss of a batch.
     data : CrowdData
-    items : LongTensor
-        The items to learn from.
+    items : LongTensor of shape (n_train,)
+        The training items.
     settings : Settings
     score : callable, optional
-        A held-out score, lower is better: the weights of the best epoch are kept, and `patience`
-        counts from it. Without one the last epoch's weights stay.
+        Returns the score on held-out items; lower is better. The network ends with the weights of
+        its best epoch, from which `patience` counts. Without a score it keeps the last weights.
     callbacks : sequence of callable
-        Told of every epoch; training stops when one returns True.
+        Called with every finished epoch; training stops when one returns True.
     verbose : bool
+        Whether to show the progress.
     checkpoint : Path, optional
-        A file to write to on Ctrl-C, every minute and at the end; if it is there, training goes
-        on from it, and one that had ended is not repeated.
+        A file that is written on Ctrl-C, every minute and at the end. If it exists, training
+        resumes from it; a finished training is not repeated.
     fingerprint : str
-        Names the settings and data: a checkpoint with another is refused.
+        Identifies the settings and data. A checkpoint with another fingerprint is an error.
 
     Returns
     -------
@@ -68,31 +69,36 @@ def train(
     state = start_training(network, settings, data.device)
     if checkpoint is not None and checkpoint.exists():
         state.load(load_checkpoint(checkpoint, fingerprint, data.device))
+    started, saved = time.monotonic() - state.seconds, time.monotonic()
 
     def save() -> None:
         if checkpoint is not None:
-            named = {"fingerprint": fingerprint, "seed": settings.seed}
-            save_checkpoint(checkpoint, {**named, **state.to_dict()})
+            identity = {"fingerprint": fingerprint, "seed": settings.seed}
+            save_checkpoint(checkpoint, {**identity, **state.to_dict()})
 
-    def stop_if_asked() -> None:
+    def stop_if_requested() -> None:
         if interrupt.requested:
+            state.seconds = time.monotonic() - started
             save()
-            raise TrainingInterrupted(_how_to_go_on(state, settings, checkpoint))
+            raise TrainingInterrupted(_how_to_resume(state, settings, checkpoint))
 
     step = _make_step(state, objective, data, len(items), settings)
-    clock, saved = time.monotonic() - state.seconds, time.monotonic()
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
         while state.epoch < settings.epochs and not state.finished:
-            for _ in _steps_of_an_epoch(state, step, data, items, settings):
-                state.seconds = time.monotonic() - clock
-                stop_if_asked()
-            _finish_epoch(state, score, settings, clock)
+            batches = _shuffled_batches(data, items, settings, state.epoch)
+            network.train()
+            for item, n_labels in batches[state.batch :]:
+                _follow_schedule(state, settings, len(batches))
+                step(item, n_labels)
+                state.batch += 1
+                stop_if_requested()
+            _finish_epoch(state, score, settings, started)
             progress.update(state.history[-1])
             stop = [callback(state.history[-1]) for callback in callbacks]
-            stop_if_asked()
+            stop_if_requested()
             if any(stop) or _out_of_patience(state, settings):
                 break
-            if time.monotonic() - saved > CHECKPOINT_EVERY_SECONDS:
+            if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save()
                 saved = time.monotonic()
     if state.best_weights is not None:
@@ -104,22 +110,25 @@ def train(
     return state.history
 
 
-def _steps_of_an_epoch(
-    state: TrainingState, step: Step, data: CrowdData, items: Tensor, settings: Settings
-) -> Iterator[None]:
-    """Make the steps that are left of an epoch, one each time that the next is asked for."""
-    order = _shuffle(items, settings, state.epoch)
+def _shuffled_batches(
+    data: CrowdData, items: Tensor, settings: Settings, epoch: int
+) -> list[tuple[Tensor, int]]:
+    """Return the batches of an epoch: their items, and the number of labels of these items."""
+    # A separate generator per epoch: a resumed training needs no earlier epochs to find the order.
+    generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + epoch)
+    order = items[torch.randperm(len(items), generator=generator).to(items.device)]
     parts = list(order.split(settings.batch_size))
     n_labels = data.count_labels(order, settings.batch_size)
     if 1 < len(parts) < len(order) and len(parts[-1]) == 1:
-        # Batch norm cannot learn from a single row.
+        # Batch normalisation fails on a single row.
         parts[-2:], n_labels[-2:] = [torch.cat(parts[-2:])], [sum(n_labels[-2:])]
-    state.network.train()
-    while state.batch < len(parts):
-        set_rate(state, settings, state.epoch + state.batch / len(parts))
-        step(parts[state.batch], n_labels[state.batch])
-        state.batch += 1
-        yield
+    return list(zip(parts, n_labels, strict=True))
+
+
+def _follow_schedule(state: TrainingState, settings: Settings, n_batches: int) -> None:
+    if settings.schedule != "constant":
+        epochs_done = state.epoch + state.batch / n_batches
+        scale_learning_rates(state.optimizers, settings.rate(epochs_done))
 
 
 def _make_step(
@@ -130,54 +139,42 @@ def _make_step(
     settings: Settings,
 ) -> Step:
     def step(item: Tensor, n_labels: int) -> None:
-        loss = _descend(state, objective, data.batch(item, n_labels), settings)
-        state.loss.add_(loss, alpha=len(item) / n_items)
+        batch = data.batch(item, n_labels)
+        with autocast(data.device, settings.precision):
+            loss = objective(batch)
+        _descend(state, loss)
+        state.loss.add_(loss.detach(), alpha=len(item) / n_items)
 
-    recorder = recorder_for(
+    capturer = make_capturer(
         data.device,
         state.optimizers,
         resident=data.resident,
         scaled=state.scaler.is_enabled(),
     )
-    if not settings.fast or recorder is None:
+    if not settings.cuda_graphs or capturer is None:
         return step
-    return FastStep(step, state.optimizers, recorder)
+    return GraphedStep(step, state.optimizers, capturer)
 
 
-def _shuffle(items: Tensor, settings: Settings, epoch: int) -> Tensor:
-    # A generator of its own for each epoch: a resumed training finds the order without a replay.
-    generator = torch.Generator().manual_seed(settings.seed * 1_000_003 + epoch)
-    return items[torch.randperm(len(items), generator=generator).to(items.device)]
-
-
-def _descend(
-    state: TrainingState, objective: Callable[[Batch], Tensor], batch: Batch, settings: Settings
-) -> Tensor:
-    with autocast(batch.item.device, settings.precision):
-        loss = objective(batch)
+def _descend(state: TrainingState, loss: Tensor) -> None:
     for optimizer in state.optimizers:
         optimizer.zero_grad(set_to_none=True)
-    if state.scaler.is_enabled():
-        state.scaler.scale(loss).backward()
-        for optimizer in state.optimizers:
-            state.scaler.step(optimizer)
-        state.scaler.update()
-    else:
-        loss.backward()
-        for optimizer in state.optimizers:
-            optimizer.step()
-    return loss.detach()
+    # Without fp16 the scaler is disabled and passes everything through.
+    state.scaler.scale(loss).backward()
+    for optimizer in state.optimizers:
+        state.scaler.step(optimizer)
+    state.scaler.update()
 
 
 def _finish_epoch(
-    state: TrainingState, score: Callable[[], float] | None, settings: Settings, clock: float
+    state: TrainingState, score: Callable[[], float] | None, settings: Settings, started: float
 ) -> None:
-    loss = float(state.loss)
-    state.seconds = time.monotonic() - clock
+    loss = float(state.loss)  # waits for the GPU, so the time is taken afterwards
+    state.seconds = time.monotonic() - started
     if not math.isfinite(loss):
         raise DivergenceError(
             f"The loss is {loss} in epoch {state.epoch + 1}: lower `lr` "
-            f"(it is {settings.lr:g}), or look for features of very different scales."
+            f"(it is {settings.lr:g}), or check for features of very different scales."
         )
     state.network.eval()
     held_out = None if score is None else float(score())
@@ -197,8 +194,8 @@ def _out_of_patience(state: TrainingState, settings: Settings) -> bool:
     return len(scores) - 1 - scores.index(state.best_score) >= settings.patience
 
 
-def _how_to_go_on(state: TrainingState, settings: Settings, checkpoint: Path | None) -> str:
-    where = f"Stopped after {state.epoch} of {settings.epochs} epochs."
+def _how_to_resume(state: TrainingState, settings: Settings, checkpoint: Path | None) -> str:
+    progress = f"Stopped after {state.epoch} of {settings.epochs} epochs."
     if checkpoint is None:
-        return f"{where} Nothing was saved: give `checkpoint=` a file to be able to go on."
-    return f"{where} Saved to {checkpoint}; the same call goes on from there."
+        return f"{progress} Nothing was saved; pass `checkpoint=` a file name to resume later."
+    return f"{progress} Saved to {checkpoint}; the same call resumes from there."

@@ -1,7 +1,7 @@
-"""Mixup (Zhang et al., ICLR 2018): training rows that lie between two items.
+"""Mixup (Zhang et al., ICLR 2018): training on convex combinations of two items.
 
-A network that has only seen mixtures cannot memorise the label of any one item, which is what
-wrong labels call for. Everything is drawn on the device, so that a step never waits for the host.
+A network that sees only mixtures cannot memorise the wrong label of a single item. All random
+numbers are drawn on the device, so that a step never waits for the host.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from annotrace.training.batches import Batch
 
 
 class Mixture(NamedTuple):
-    """How the rows of a batch are mixed: ``weight * rows + (1 - weight) * rows[partner]``.
+    """A mixture of the rows of a batch: ``weight * rows + (1 - weight) * rows[partner]``.
 
     Attributes
     ----------
@@ -29,12 +29,12 @@ class Mixture(NamedTuple):
     partner: Tensor
 
     def mix(self, rows: Tensor) -> Tensor:
-        """Mix the rows, or the targets, of a batch, shape (n_rows, ...); bytes become numbers."""
+        """Return mixed rows or targets of a batch, shape (n_rows, ...); integers become floats."""
         rows = rows if rows.is_floating_point() else rows.float()
         return torch.lerp(rows[self.partner], rows, self.weight.to(rows.dtype))
 
     def partners(self, batch: Batch) -> Batch:
-        """Give the batch whose row k has the labels of the partner of row k."""
+        """Return the batch whose row k is the partner of row k, with its labels."""
         place = torch.empty_like(self.partner)
         place[self.partner] = torch.arange(len(place), device=place.device)
         item = batch.item[self.partner]
@@ -42,14 +42,14 @@ class Mixture(NamedTuple):
 
 
 def draw_mixture(strength: float, group: Tensor) -> Mixture:
-    """Draw how to mix a batch.
+    """Draw a random mixture for a batch.
 
     Parameters
     ----------
     strength : float
-        Both parameters of the Beta distribution of the weight: 1 is uniform.
+        Both parameters of the Beta distribution of the weight; 1 is uniform.
     group : LongTensor of shape (n_rows,)
-        Partners are drawn within a group, but for one row of each.
+        Partners are in the same group, except for one row per group.
     """
     shape = torch.full((), strength, device=group.device)
     weight = torch.distributions.Beta(shape, shape, validate_args=False).sample()
@@ -60,14 +60,14 @@ def draw_mixture(strength: float, group: Tensor) -> Mixture:
 
 
 def mixed_logits(network: nn.Module, inputs: Tensor, mixture: Mixture) -> Tensor:
-    """Give what a network says of mixed rows, (n_rows, n_classes).
+    """Return the logits of mixed rows, shape (n_rows, n_classes).
 
     Parameters
     ----------
     network : nn.Module
-        Its first child brings stored rows to numbers that can be mixed.
+        Its first child converts stored rows to floats, which are mixed.
     inputs : Tensor of shape (n_rows, ...)
-        As stored.
+        In their stored type.
     mixture : Mixture
     """
     stage, *rest = network.children()

@@ -1,4 +1,4 @@
-"""How a network is trained: the numbers, in one place."""
+"""The settings of a training."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from annotrace.training.devices import Precision
 
 Schedule: TypeAlias = Literal["constant", "step", "cosine", "warm-cosine"]
 
-WARM_UP = 0.1
-"""The part of a training in which "warm-cosine" raises the rate."""
+WARM_UP_FRACTION = 0.1
+"""Fraction of the training in which "warm-cosine" raises the learning rate."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The numbers of a training.
+    """The settings of a training.
 
     Attributes
     ----------
     epochs, batch_size : int
     lr, weight_decay : float
-        Of the network; weight decay is an L2 penalty, as in Adam.
+        Those of the network; weight decay is an L2 penalty, as in Adam.
     schedule : {"constant", "step", "cosine", "warm-cosine"}
-        "step" divides the rate by ten every `step_every` epochs, "cosine" brings it to zero;
-        "warm-cosine" first raises it from zero, over a tenth of the epochs: at a high rate the
-        first steps of Adam leave ReLUs dead for good.
+        "step" divides the learning rate by ten every `step_every` epochs; "cosine" anneals it to
+        zero; "warm-cosine" first raises it linearly from zero over a tenth of the epochs, because
+        the first steps of Adam at a high rate can leave ReLUs permanently dead.
     step_every : int
     patience : int, optional
-        Stop after so many epochs without a better score on the held-out part.
+        Stop after this many epochs without a better score on the held-out items.
     precision : {"float32", "bf16", "fp16"}
     seed : int
-    fast : bool
-        Replay recorded steps on a GPU, where a step can be recorded; the result is the same but
-        for rounding. For a network whose forward pass depends on what Python counts or keeps,
-        False: a replay does not pass through Python.
+    cuda_graphs : bool
+        Replay training steps from CUDA graphs where possible; the result is the same up to
+        rounding. Use False for a network whose forward pass depends on Python state, such as a
+        counter: a replay does not run Python code.
     """
 
     epochs: Count = 60
@@ -48,19 +48,19 @@ class Settings:
     patience: Count | None = None
     precision: Precision = "float32"
     seed: int = 0
-    fast: bool = True
+    cuda_graphs: bool = True
 
     def __post_init__(self) -> None:
         check_parameters(self)
 
     def rate(self, epochs_done: float) -> float:
-        """Give the factor on the learning rate after so many epochs, a fraction allowed."""
+        """Return the factor of the learning rate after a (fractional) number of epochs."""
         if self.schedule == "step":
             return 0.1 ** (int(epochs_done) // self.step_every)
         if self.schedule == "constant":
             return 1.0
         done = min(1.0, epochs_done / self.epochs)
-        warm_up = WARM_UP if self.schedule == "warm-cosine" else 0.0
+        warm_up = WARM_UP_FRACTION if self.schedule == "warm-cosine" else 0.0
         if done < warm_up:
             return done / warm_up
         return 0.5 * (1 + math.cos(math.pi * (done - warm_up) / (1 - warm_up)))

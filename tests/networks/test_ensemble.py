@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from annotrace.models import Ensemble, build_backbone, mlp
+from annotrace.networks import Ensemble, build_backbone, mlp
 
 
 def networks(n=3, backbone="mlp", sample=None):
@@ -12,7 +12,7 @@ def networks(n=3, backbone="mlp", sample=None):
     return [build_backbone(backbone, sample, 5) for _ in range(n)], sample
 
 
-def test_perceptrons_in_a_stack_say_what_they_say_alone():
+def test_stacked_perceptrons_equal_separate_ones():
     alone, rows = networks()
     together = Ensemble(alone)
     expected = torch.stack([network(rows) for network in alone])
@@ -20,7 +20,7 @@ def test_perceptrons_in_a_stack_say_what_they_say_alone():
     assert len(list(together.parameters())) == len(list(alone[0].parameters()))
 
 
-def test_other_networks_stand_side_by_side():
+def test_other_networks_run_separately():
     images = torch.randint(0, 255, (6, 12, 12), dtype=torch.uint8)
     alone, _ = networks(backbone="cnn", sample=images)
     together = Ensemble(alone).eval()
@@ -67,7 +67,7 @@ def tied():
     ],
     ids=["sequential", "linear", "parametrized", "hooked", "nested", "tied"],
 )
-def test_what_only_looks_like_a_perceptron_stays_as_it_is(own):
+def test_modified_perceptrons_are_not_stacked(own):
     alone, rows = networks(backbone=own)
     together = Ensemble(alone).eval()
     expected = torch.stack([network.eval()(rows) for network in alone])
@@ -81,14 +81,14 @@ def test_frozen_layers_stay_frozen():
     assert sum(not weight.requires_grad for weight in together.parameters()) == 6
 
 
-def test_it_gives_the_mean_of_the_probabilities():
+def test_probabilities_are_averaged():
     alone, rows = networks()
     together = Ensemble(alone)
     expected = torch.stack([network(rows).softmax(1) for network in alone]).mean(0)
     torch.testing.assert_close(together(rows).exp().float(), expected)
 
 
-def test_a_high_temperature_makes_it_unsure():
+def test_a_high_temperature_gives_uniform_probabilities():
     together = Ensemble(networks()[0])
     together.temperature.fill_(1e6)
     uniform = torch.full((20, 5), 0.2)
@@ -96,7 +96,7 @@ def test_a_high_temperature_makes_it_unsure():
     torch.testing.assert_close(found, uniform, atol=1e-4, rtol=0)
 
 
-def test_shrinking_keeps_part_of_the_weights():
+def test_shrinking_interpolates_the_weights():
     torch.manual_seed(1)
     own, fresh = (Ensemble([nn.Sequential(nn.Flatten(), mlp(4, 5))] * 2) for _ in range(2))
     before = [weight.detach().clone() for weight in own.parameters()]

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.models import ImageInput, Standardize
-from annotrace.models.inputs import fit_standardize
+from annotrace.networks import ImageInput, Standardize
+from annotrace.networks.inputs import fit_standardize
 
 
 @pytest.mark.parametrize(
@@ -19,17 +19,17 @@ def test_images_become_channels_first(shape, channels):
     assert x.sum().item() == pytest.approx(images.sum().item() / 255, rel=1e-5)
 
 
-def test_pixels_stay_in_their_place():
+def test_pixels_keep_their_position():
     images = torch.randn(2, 6, 5, 3)
     assert torch.equal(ImageInput((6, 5, 3))(images)[1, 2, 4, 3], images[1, 4, 3, 2])
 
 
-def test_other_shapes_are_refused():
+def test_other_shapes_are_errors():
     with pytest.raises(InputError, match=r"1 or 3 channels, but got \(6, 5, 7\)"):
         ImageInput((6, 5, 7))
 
 
-def test_features_are_standardised_and_constants_left_at_zero():
+def test_features_are_standardised_and_constants_become_zero():
     x = torch.tensor([[1.0, 5.0], [3.0, 5.0]])
     assert fit_standardize(x)(x).tolist() == [[-1.0, 0.0], [1.0, 0.0]]
 

@@ -1,20 +1,18 @@
-"""The networks by name, each with the input stage it needs."""
+"""Backbones by name, each with its input stages."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from annotrace.errors import InputError
-from annotrace.models.cnn import cnn4
-from annotrace.models.inputs import ImageInput, fit_standardize
-from annotrace.models.mlp import mlp
-from annotrace.models.resnet import resnet9, resnet50
+from annotrace.networks.architectures import cnn4, mlp, resnet9, resnet50
+from annotrace.networks.inputs import ImageInput, fit_standardize
 
 Backbone: TypeAlias = str | nn.Module
 
@@ -25,27 +23,27 @@ _IMAGE_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "resnet50": resnet50,
 }
 BACKBONES = ("linear", "mlp", *_IMAGE_NETWORKS)
-_LEAST_SIDE = {"cnn": 4, "cnn-wide": 4, "resnet9": 8, "resnet50": 1}
-"""What is left after so many halvings is a pixel."""
+_MIN_SIDE = {"cnn": 4, "cnn-wide": 4, "resnet9": 8, "resnet50": 1}
+"""Minimum height and width of images: pooling reduces them to one pixel."""
 
 
 def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Module:
-    """Build a network that takes stored rows and gives logits.
+    """Return a network that maps stored rows to logits.
 
     Parameters
     ----------
     backbone : str or nn.Module
-        One of `BACKBONES`; "auto" for "mlp" on features and "cnn" on images; or a module of the
-        user's, which is copied and gets float32 rows (images: channels first, uint8 as 0 to 1),
-        not standardised.
+        One of `BACKBONES`; "auto" for "mlp" on features and "cnn" on images; or your own module,
+        which is copied. Its inputs are float32 and not standardised (images: channels first, uint8
+        scaled to 0 to 1).
     sample : Tensor of shape (n, ...)
-        Stored rows, from which mean and deviation are taken.
+        Stored rows, from which mean and standard deviation are estimated.
     n_classes : int
 
     Returns
     -------
     nn.Module
-        From (n, ...) in the stored type to logits (n, n_classes).
+        Maps rows (n, ...) in the stored type to logits (n, n_classes).
     """
     is_images = sample.dim() > 2
     if isinstance(backbone, nn.Module):
@@ -60,7 +58,7 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
         _check_size(images, name)
         standardize = fit_standardize(images)
         network = _IMAGE_NETWORKS[name](stage.channels, n_classes)
-        # The layout that convolutions are fastest in, on a CPU too.
+        # The fastest layout for convolutions, on a CPU too.
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return nn.Sequential(stage, standardize, network)
     if name in ("linear", "mlp"):
@@ -87,18 +85,18 @@ def _image_stage(sample: Tensor, name: str) -> ImageInput:
     if sample.dim() < 3:
         raise InputError(
             f"The backbone {name!r} takes images, but the data are rows of {sample.shape[1]} "
-            "features. Use 'mlp', or give images of shape (n, height, width[, channels])."
+            "features. Use 'mlp', or pass images of shape (n, height, width[, channels])."
         )
     return ImageInput(tuple(sample.shape[1:]))
 
 
 def _check_size(images: Tensor, name: str) -> None:
     height, width = images.shape[-2:]
-    least = _LEAST_SIDE[name]
-    if min(height, width) < least:
+    min_side = _MIN_SIDE[name]
+    if min(height, width) < min_side:
         raise InputError(
-            f"The backbone {name!r} needs images of {least} x {least} pixels or more, but these "
-            f"have {height} x {width}. Use 'mlp'."
+            f"The backbone {name!r} needs images of {min_side} x {min_side} pixels or more, "
+            f"but these have {height} x {width}. Use 'mlp'."
         )
 
 
@@ -108,52 +106,14 @@ def _check_logits(network: nn.Module, sample: Tensor, n_classes: int) -> None:
     logits = network.eval()(sample[:2])
     network.train(was_training)
     if next(network.parameters(), None) is None:
-        raise InputError("Expected the backbone to have weights to learn, but it has none.")
+        raise InputError("Expected the backbone to have trainable weights, but it has none.")
     if not isinstance(logits, Tensor):
         raise InputError(
-            f"Expected the backbone to give logits, but it gave a {type(logits).__name__}."
+            f"Expected the backbone to return logits, but it returned a {type(logits).__name__}."
         )
     shape = tuple(logits.shape)
     if shape != (len(sample[:2]), n_classes):
         raise InputError(
-            f"Expected the backbone to give logits of shape (rows, {n_classes}), but for "
-            f"{len(sample[:2])} rows it gave {shape}."
+            f"Expected the backbone to return logits of shape (rows, {n_classes}), but for "
+            f"{len(sample[:2])} rows it returned {shape}."
         )
-
-
-def parameter_groups(
-    *modules: nn.Module, lr: float, weight_decay: float = 0.0
-) -> list[dict[str, Any]]:
-    """Sort the parameters of modules into groups for an optimiser.
-
-    Matrices of a layer with an `lr_scale` (a `Confusion`) get the rate times that, and no decay;
-    the rest gets the rate and the decay.
-
-    Parameters
-    ----------
-    *modules : nn.Module
-    lr, weight_decay : float
-
-    Examples
-    --------
-    >>> from annotrace.models.confusion import Confusion
-    >>> groups = parameter_groups(nn.Linear(3, 2), Confusion(5, 2), lr=1e-3)
-    >>> [group["lr"] for group in groups]
-    [0.001, 0.01]
-    """
-    scaled = [part for module in modules for part in module.modules() if hasattr(part, "lr_scale")]
-    held = {id(parameter) for part in scaled for parameter in part.parameters()}
-    network = [
-        parameter
-        for module in modules
-        for parameter in module.parameters()
-        if id(parameter) not in held
-    ]
-    groups: list[dict[str, Any]] = []
-    if network:
-        groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
-    for part in scaled:
-        rate = lr * float(part.lr_scale)  # type: ignore[arg-type]
-        for parameter in part.parameters():
-            groups.append({"params": [parameter], "lr": rate, "weight_decay": 0.0})
-    return groups

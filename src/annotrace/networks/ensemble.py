@@ -1,4 +1,4 @@
-"""Several networks of one kind, learned together and averaged."""
+"""Ensembles of networks that are trained together and averaged."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from torch import Tensor, nn
 
 
 class Ensemble(nn.Module):
-    """Networks that share their input stage and nothing else.
+    """Networks with common input stages and separate weights.
 
-    Perceptrons are kept as one stack of weights, so that a step of five costs little more than a
-    step of one; other networks stand side by side.
+    The weights of perceptrons are stacked, so that a step of five networks costs little more than a
+    step of one. Other networks run one after the other.
 
     Parameters
     ----------
     networks : sequence of nn.Module
-        As `build_backbone` makes them: stages of input, then the network proper.
+        As `build_backbone` returns them: input stages, then the body.
 
     Attributes
     ----------
     temperature : Tensor of shape ()
-        Logits are divided by it before they are averaged.
+        Divides the logits before the probabilities are averaged.
     """
 
     temperature: Tensor
@@ -35,47 +35,53 @@ class Ensemble(nn.Module):
         *stages, _ = networks[0].children()
         self.stage = nn.Sequential(*stages)
         bodies = [list(network.children())[-1] for network in networks]
-        self.bodies = _Stack(bodies) if _is_perceptron(bodies[0]) else _SideBySide(bodies)
+        self.bodies = _Stacked(bodies) if _is_perceptron(bodies[0]) else _Separate(bodies)
         self.register_buffer("temperature", torch.ones(()))
 
     def each(self, rows: Tensor) -> Tensor:
-        """Give the logits of every network, shape (n_networks, n_rows, n_classes).
+        """Return the logits of every network, shape (n_networks, n_rows, n_classes).
 
         Parameters
         ----------
         rows : Tensor of shape (n_rows, ...)
-            What `stage` gives, mixed or not.
+            The output of `stage`, mixed or not.
         """
         logits: Tensor = self.bodies(rows)
         return logits
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Give the logarithm of the mean probability of each class, (n_rows, n_classes)."""
+        """Return the log of the mean class probabilities, shape (n_rows, n_classes)."""
         logits = self.each(self.stage(inputs))
-        # Sums of a few numbers in float32 depend on where in the array they stand.
+        # In float32 the sum over networks depends on the position in the array.
         wide = logits.float() if logits.device.type == "mps" else logits.double()
         log_p = (wide / self.temperature).log_softmax(2)
         return log_p.logsumexp(0) - math.log(len(log_p))
 
     @torch.no_grad()
     def shrink_towards(self, fresh: Ensemble, share: float) -> None:
-        """Move all weights this share of the way to others, and keep the rest.
+        """Interpolate all weights towards those of a newly initialised ensemble.
 
-        A network that goes on from its last targets remembers them; one that begins anew has all
-        to learn. Half-way between, it learns as well as from the beginning and in half the time
-        (Ash and Adams, NeurIPS 2020).
+        A network that continues training remembers its previous targets, and a new one starts from
+        nothing. Halfway between, it learns as well as a new one in half the time (Ash and Adams,
+        NeurIPS 2020).
+
+        Parameters
+        ----------
+        fresh : Ensemble
+        share : float
+            0 keeps the weights, 1 replaces them.
         """
         for own, other in zip(self.bodies.parameters(), fresh.bodies.parameters(), strict=True):
             own.lerp_(other, share)
 
 
-class _SideBySide(nn.ModuleList):
+class _Separate(nn.ModuleList):
     def forward(self, rows: Tensor) -> Tensor:
         return torch.stack([body(rows) for body in self])
 
 
-class _Stack(nn.Sequential):
-    """Perceptrons as products of three-dimensional arrays."""
+class _Stacked(nn.Sequential):
+    """Perceptrons computed by batched matrix products."""
 
     def __init__(self, perceptrons: Sequence[nn.Module]) -> None:
         layers = zip(*perceptrons, strict=True)
@@ -98,7 +104,7 @@ class _StackedLinear(nn.Module):
 
 
 def _is_perceptron(body: nn.Module) -> bool:
-    """Tell whether a network is a perceptron with nothing subclassed, hooked, frozen or shared."""
+    """Whether a network is a plain perceptron: nothing subclassed, hooked, frozen or shared."""
     if not isinstance(body, nn.Sequential) or not _is_plain(body, nn.Sequential):
         return False
     linear = [layer for layer in body if _is_plain(layer, nn.Linear)]

@@ -1,4 +1,4 @@
-"""From stored arrays to what a network takes: float32, channels first, standardised."""
+"""Input stages, from stored arrays to float32, channels first, standardised."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from annotrace.errors import InputError
 
 
 class ImageInput(nn.Module):
-    """Turn stored images into float32 of shape (n, channels, height, width).
+    """Convert stored images to float32 of shape (n, channels, height, width).
 
-    uint8 becomes 0 to 1; other types keep their scale.
+    uint8 is scaled to 0 to 1; other types keep their scale.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class ImageInput(nn.Module):
 
 
 class Standardize(nn.Module):
-    """Subtract a mean and divide by a deviation, both fixed and saved with the network.
+    """Subtract a fixed mean and divide by a fixed standard deviation.
 
     Parameters
     ----------
     mean, std : Tensor
-        Of a shape that fits a row; a deviation of 0 (a constant feature) is taken as 1.
+        Of a shape that broadcasts with a row; a deviation of 0 (constant feature) becomes 1.
     """
 
     mean: Tensor
@@ -64,7 +64,7 @@ class Standardize(nn.Module):
 
 
 def fit_standardize(x: Tensor) -> Standardize:
-    """Take mean and deviation from data: for each feature, or for each channel of images.
+    """Return a `Standardize` with the mean and deviation of each feature or image channel.
 
     Parameters
     ----------

@@ -1,0 +1,19 @@
+"""Backbones and their input stages."""
+
+from annotrace.networks.architectures import cnn4, mlp, resnet9, resnet50
+from annotrace.networks.backbones import BACKBONES, Backbone, build_backbone
+from annotrace.networks.ensemble import Ensemble
+from annotrace.networks.inputs import ImageInput, Standardize
+
+__all__ = [
+    "BACKBONES",
+    "Backbone",
+    "Ensemble",
+    "ImageInput",
+    "Standardize",
+    "build_backbone",
+    "cnn4",
+    "mlp",
+    "resnet9",
+    "resnet50",
+]

@@ -1,9 +1,12 @@
 """Layers, losses, networks and optimisers for your own training loop."""
 
-from annotrace.models import (
+from annotrace.crowd import (
+    AnnotatorModel,
     Confusion,
-    FixedConfusion,
+    FixedMatrices,
+    LabelIndex,
     crowd_nll,
+    joint_nll,
     label_log_likelihood,
     posterior,
     trace_regularized_nll,
@@ -23,15 +26,18 @@ from annotrace.training import RowAdam, parameter_groups
 
 __all__ = [
     "BACKBONES",
+    "AnnotatorModel",
     "Confusion",
     "Ensemble",
-    "FixedConfusion",
+    "FixedMatrices",
     "ImageInput",
+    "LabelIndex",
     "RowAdam",
     "Standardize",
     "build_backbone",
     "cnn4",
     "crowd_nll",
+    "joint_nll",
     "label_log_likelihood",
     "mlp",
     "parameter_groups",

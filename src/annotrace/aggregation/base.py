@@ -6,16 +6,17 @@ import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import EMModel
+from annotrace.aggregation.saving import SavedRun, save_run
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import FittedCrowd
@@ -79,6 +80,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     random_state: Seed = None
 
+    method: ClassVar[str]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")
 
@@ -138,10 +141,26 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder; `annotrace.load` reads it back."""
-        from annotrace.aggregation.saving import save_run
-
         check_is_fitted(self)
         save_run(self, Path(folder))
+
+    def learned_modules(self) -> dict[str, nn.Module]:
+        """Return by name all modules that a saved run must hold."""
+        return {"annotators": self.annotator_model_}
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a saved run says about the fit, in plain types."""
+        return {"kind": "aggregation", "ties": int(self.ties_.sum())}
+
+    def restore(self, run: SavedRun) -> None:
+        """Set what `fit` sets from a saved run."""
+        problem = CrowdProblem(run.table, run.gold, run.arrays.get("prior_counts"))
+        model = self._make_model(problem)
+        model.load_state_dict(run.modules["annotators"])
+        for name, value in run.learned.items():
+            setattr(self, name, value)
+        self._state = model.e_step(problem)[0]
+        self._take(run.result(model))
 
     @abstractmethod
     def _make_model(self, problem: CrowdProblem) -> EMModel:
@@ -175,25 +194,31 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         self._state = state
-        self.annotator_model_ = model
         prior = model.class_prior()
         posterior = _by_class(state, problem.shape[1]).sum(1)
         posterior[problem.uninformed] = prior.to(posterior.dtype)
-        self.posterior_, self.prior_ = posterior.numpy(), prior.numpy()
-        highest = self.posterior_ >= self.posterior_.max(1, keepdims=True) - TIE
+        highest = (posterior >= posterior.amax(1, keepdim=True) - TIE).numpy()
         self.ties_ = highest.sum(1) > 1
-        self.result_ = CrowdResult(
-            table=problem.table,
-            posterior=self.posterior_,
-            estimate=_break_ties(highest, seed_of(self.random_state)),
-            annotator_model=model,
-            prior=self.prior_,
-            gold=problem.gold,
-            prior_counts=None if problem.prior_counts is None else problem.prior_counts.numpy(),
-            is_vote=model.is_vote,
+        counts = problem.prior_counts
+        self._take(
+            CrowdResult(
+                table=problem.table,
+                posterior=posterior.numpy(),
+                estimate=_break_ties(highest, seed_of(self.random_state)),
+                annotator_model=model,
+                prior=prior.numpy(),
+                gold=problem.gold,
+                prior_counts=None if counts is None else counts.double().numpy(),
+                is_vote=model.is_vote,
+            )
         )
-        self.table_, self.gold_ = problem.table, problem.gold
-        self.confusion_ = self.result_.matrices()
+
+    def _take(self, result: CrowdResult) -> None:
+        self.result_ = result
+        self.annotator_model_ = result.annotator_model
+        self.table_, self.gold_ = result.table, result.gold
+        self.posterior_, self.prior_ = result.posterior, result.prior
+        self.confusion_ = result.matrices()
 
     def _grown_problem(self, table: LabelTable) -> CrowdProblem:
         """Join new labels to the old, with gold and prior counts padded to the new sizes."""

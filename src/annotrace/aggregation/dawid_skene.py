@@ -91,5 +91,10 @@ class DawidSkene(IterativeAggregation):
     smoothing: Positive = 0.01
     max_iter: Count = 100
 
+    @property
+    def method(self) -> str:  # type: ignore[override]
+        """The short name."""
+        return "one-coin" if self.one_coin else "dawid-skene"
+
     def _make_model(self, problem: CrowdProblem) -> DawidSkeneModel:
         return DawidSkeneModel(problem, self.smoothing, self.one_coin)

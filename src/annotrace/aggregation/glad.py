@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from numpy.typing import NDArray
@@ -195,6 +195,8 @@ class GLAD(IterativeAggregation):
 
     n_steps: Count = 3
     max_iter: Count = 100
+
+    method: ClassVar[str] = "glad"
 
     @property
     def ability_(self) -> NDArray[Any]:

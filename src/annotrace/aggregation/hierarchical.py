@@ -21,7 +21,7 @@ no iteration lowers. `docs/aggregation.md` has what was tried and what each part
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
@@ -226,6 +226,8 @@ class Hierarchical(IterativeAggregation):
     strength_ : float
         How closely the rows of an annotator follow skill and pattern, in labels.
     """
+
+    method: ClassVar[str] = "hierarchical"
 
     def _make_model(self, problem: CrowdProblem) -> HierarchicalModel:
         return HierarchicalModel(problem)

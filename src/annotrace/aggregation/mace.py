@@ -18,7 +18,7 @@ NAACL-HLT 2013.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
@@ -120,6 +120,8 @@ class MACE(IterativeAggregation):
     knowing: Positive = 0.5
     guessing: Positive = 10.0
     max_iter: Count = 100
+
+    method: ClassVar[str] = "mace"
 
     @property
     def knowing_(self) -> NDArray[Any]:

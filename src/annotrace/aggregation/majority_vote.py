@@ -7,6 +7,7 @@ votes stand for probabilities; the matrices are each annotator's reports against
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -61,6 +62,8 @@ class MajorityVote(Aggregation):
     """
 
     smoothing: Positive = 0.01
+
+    method: ClassVar[str] = "majority"
 
     def _make_model(self, problem: CrowdProblem) -> VoteModel:
         return VoteModel(problem, self.smoothing)

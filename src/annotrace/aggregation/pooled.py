@@ -16,7 +16,7 @@ fixed prior; `annotrace.crowd.dirichlet` learns it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
@@ -92,6 +92,8 @@ class PooledDawidSkene(IterativeAggregation):
     pool_ : ndarray of shape (n_classes, n_classes)
         Parameters of the shared prior, [true, reported]: a row's sum is its strength in labels.
     """
+
+    method: ClassVar[str] = "pooled"
 
     @property
     def pool_(self) -> NDArray[Any]:

@@ -8,6 +8,7 @@ the same idea until it converges.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -42,6 +43,8 @@ class Wawa(Aggregation):
     """
 
     smoothing: Positive = 0.01
+
+    method: ClassVar[str] = "wawa"
 
     def _make_model(self, problem: CrowdProblem) -> WawaModel:
         return WawaModel(problem, self.smoothing)

@@ -15,6 +15,7 @@ arXiv:1411.4086, 2014. Wawa is the method of Appen's (then CrowdFlower's) platfo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -107,6 +108,8 @@ class IterativeWeightedVote(IterativeAggregation):
 
     smoothing: Positive = 0.01
     max_iter: Count = 100
+
+    method: ClassVar[str] = "weighted-vote"
 
     def _make_model(self, problem: CrowdProblem) -> WeightedVoteModel:
         return WeightedVoteModel(problem, self.smoothing)

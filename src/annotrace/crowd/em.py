@@ -73,6 +73,16 @@ def clamp_to_gold(log_joint: Tensor, gold: NDArray[np.int32], n_classes: int) ->
     return log_joint
 
 
+def clamp_posterior(posterior: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities (n_items, n_classes) that are certain for gold items."""
+    items = np.flatnonzero(gold >= 0)
+    if len(items) == 0:
+        return posterior
+    clamped = posterior.copy()
+    clamped[items] = np.eye(posterior.shape[1])[gold[items]]
+    return clamped
+
+
 def expected_counts(
     posterior: NDArray[Any], table: LabelTable | LabelIndex
 ) -> NDArray[np.float64]:

@@ -1,12 +1,15 @@
-"""Truth and classifier together: one file a paper."""
+"""Truth and classifier together: one file per paper."""
 
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
+from annotrace.methods.loading import load
 from annotrace.methods.mbem import ModelBootstrappedEM
+from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.oracle import Oracle
-from annotrace.methods.registry import list_methods, make
+from annotrace.methods.recipe import Recipe
+from annotrace.methods.registry import METHODS, list_methods, make
 from annotrace.methods.single_cm import SingleConfusion
 from annotrace.methods.soft_bootstrap import SoftBootstrap
 from annotrace.methods.trace_regularized import TraceRegularized
@@ -15,12 +18,15 @@ from annotrace.methods.vanilla import Vanilla
 from annotrace.methods.wdn import WeightedDoctorNet
 
 __all__ = [
+    "METHODS",
     "CrossFittedEM",
     "CrowdClassifier",
     "CrowdEstimator",
     "GeneralizedEM",
     "ModelBootstrappedEM",
+    "NetworkEstimator",
     "Oracle",
+    "Recipe",
     "SingleConfusion",
     "SoftBootstrap",
     "TraceRegularized",
@@ -28,5 +34,6 @@ __all__ = [
     "Vanilla",
     "WeightedDoctorNet",
     "list_methods",
+    "load",
     "make",
 ]

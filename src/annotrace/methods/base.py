@@ -6,30 +6,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from annotrace.aggregation.saving import SavedRun, save_run
+from annotrace.crowd.annotator_model import AnnotatorModel, FixedMatrices
+from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
+from annotrace.crowd.result import CrowdResult
 from annotrace.data import ItemSource
-from annotrace.diagnosis.confidence import settled
-from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.codes import plain_names
 from annotrace.labels.gold import Gold, known_classes
-from annotrace.labels.vocabulary import TEXT
-from annotrace.methods.continuing import Before, feature_names, learned_before
-from annotrace.methods.inputs import Items, match, rows_to_predict
-from annotrace.methods.steps import Steps
-from annotrace.models.crowd_loss import HasColumns
-from annotrace.networks import Backbone
+from annotrace.methods.inputs import Items, known_class_codes, match, rows_to_predict
+from annotrace.methods.warm_start import Previous, matrices_by_name
+from annotrace.networks import Backbone, build_backbone
 from annotrace.parameters import (
     Count,
     NotNegative,
@@ -39,6 +40,7 @@ from annotrace.parameters import (
     check_parameters,
 )
 from annotrace.training import (
+    Batch,
     Callback,
     CheckpointSeries,
     CrowdData,
@@ -46,11 +48,20 @@ from annotrace.training import (
     Precision,
     Schedule,
     Settings,
+    autocast,
     deterministic,
+    fingerprint,
     pick_device,
     seeded,
+    train,
 )
 from annotrace.undo import unchanged_unless_done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SAMPLE = 10_000
+PREDICT_BATCH = 1024
 
 
 class _Learned:
@@ -62,48 +73,50 @@ class _Learned:
     feature_names_in_: NDArray[Any]
     named_rows_: bool
     versions_: dict[str, str]
+    table_: LabelTable
+    gold_: NDArray[np.int32]
+    network_: nn.Module
+    annotator_model_: AnnotatorModel | None
+    posterior_: NDArray[Any]
+    confusion_: NDArray[Any]
+    history_: list[Epoch]
+    result_: CrowdResult
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that learns from labels by many annotators.
 
     Parameters
     ----------
     backbone : str or nn.Module
-        The network: "mlp", "linear", "cnn", "cnn-wide", "resnet9", "resnet50", a module of your
-        own from a batch to logits, or "auto" for "mlp" on features and "cnn" on images. Your own
-        begins with its weights in every training of a fit: restarts differ in the order of batches.
-    protocol : {"default", "paper"}
-        Where the settings below come from when they are None: the best that was measured, or
-        those of the paper.
-    epochs, batch_size, lr, weight_decay, schedule, patience : optional
+        The network: "mlp", "linear", "cnn", "cnn-wide", "resnet9", "resnet50", your own module from
+        a batch to logits, or "auto" for "mlp" on features and "cnn" on images. Your own module
+        starts every training of a fit with its present weights: initialisations then differ only in
+        the order of batches.
+    epochs, batch_size, lr, weight_decay, schedule : optional
         How the network is trained; see `annotrace.training.Settings`.
-    validation : float
-        The share of items whose labels are held out, to stop at the best epoch by their
-        likelihood; no truth is needed. 0 holds out none and keeps the last epoch.
-    select : {"likelihood", "labels", "truth"}
-        What tells the best epoch: the likelihood of the held-out labels; how often the classifier
-        agrees with them; or with the truth, if the table has it. The last two are for comparing
-        with papers that choose so.
+    validation_fraction : float
+        The fraction of items whose labels are held out, to keep the best epoch by their likelihood;
+        no truth is needed. 0 holds out none and keeps the last epoch.
     precision : {"float32", "bf16", "fp16"}
     cuda_graphs : bool
-        Replay training steps from CUDA graphs; see `annotrace.training.Settings`.
+        Replay recorded training steps on a GPU; see `annotrace.training.Settings`.
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
-        Two runs with the same integer are equal to the last bit on one machine; on a GPU too,
-        unless a module of your own adds in any order there (`scatter_add_`, say).
+        Two fits with the same integer are bitwise equal on one machine; on a GPU too, unless your
+        own module adds in an arbitrary order there (`scatter_add_`, for example).
     verbose : bool
         Show a progress bar.
     callbacks : sequence of callable
-        Told of every `Epoch`; training stops when one returns True.
+        Called with every `Epoch`; training stops when one returns True.
     checkpoint : path-like, optional
-        A file that Ctrl-C leaves behind, and from which the same `fit` goes on. Methods that
-        train several times write others beside it, with a number behind the name.
+        A file that Ctrl-C leaves behind, and from which the same `fit` resumes. Methods that train
+        several times write more, with a number appended to the name.
     warm_start : bool
-        Let `fit` go on from what the last `fit` learned, as when labels were added: the network
-        stays, annotators keep their matrices by name, and new ones begin with the pool's.
+        Continue from the previous `fit`, as when labels were added: the network keeps its weights,
+        annotators keep their matrices by name, and new ones start with the pool's.
 
     Attributes
     ----------
@@ -111,34 +124,37 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     confusion_ : ndarray of shape (n_annotators, n_classes, n_classes)
         confusion[annotator, true, reported], rows sum to one.
     posterior_ : ndarray of shape (n_items, n_classes)
-        Truth of each row of X: classifier and labels combined.
+        Class probabilities of each row of X: classifier and labels combined.
     confidence_ : ndarray of shape (n_items,)
-        How sure to be of the likeliest class: never above `posterior_`, as people err alike.
+        Probability that the most probable class is correct, allowing for errors that annotators
+        share.
     annotators_ : frame
-        annotator, n_labels, skill (mean diagonal), low and high (its 90 % interval), flags.
+        annotator, n_labels, skill, low and high (its 90 % interval), flags.
+    skill_ : ndarray of shape (n_annotators,)
+        Mean over classes of the probability of a correct label.
     confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
         90 % intervals of the cells.
     diagnosis_ : Diagnosis
-        Whether the labels show the truth, and what would help; ``print`` says it in words.
+        Whether the labels identify the truth, and what would help.
+    annotator_model_ : AnnotatorModel or None
+    result_ : CrowdResult
+        The result as one object, for everything downstream.
     table_ : LabelTable
-        The labels, item k being row k of X.
+        The labels; item k is row k of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        The columns of X, where it has names for them; others, or another order, are refused later.
+        The columns of X, if they have names; later calls must use the same, in the same order.
     network_ : nn.Module
         From stored rows to logits.
     history_ : list of Epoch
     """
 
     backbone: Backbone = "auto"
-    protocol: Literal["default", "paper"] = "default"
     epochs: Count | None = None
     batch_size: Count | None = None
     lr: Positive | None = None
     weight_decay: NotNegative | None = None
     schedule: Schedule | None = None
-    patience: Count | None = None
-    validation: ProperShare = 0.1
-    select: Literal["likelihood", "labels", "truth"] = "likelihood"
+    validation_fraction: ProperShare = 0.1
     precision: Precision = "float32"
     cuda_graphs: bool = True
     device: str = "auto"
@@ -150,8 +166,11 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
 
     method: ClassVar[str]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
+
     def fit(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> CrowdEstimator:
-        """Learn the classifier, and where the method has them, the annotators.
+        """Learn the classifier and, where the method models them, the annotators.
 
         Parameters
         ----------
@@ -161,164 +180,286 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
             A vector is one annotator's labels, every value a class. In an array of several
             annotators -1 (integers), NaN or None is missing.
         items : array-like of shape (n_items,), optional
-            The item of each row of X; needed when the table has names and X has none.
+            The item of each row of X; required if the table has names and X has none.
         gold : mapping from item to class, or array-like of shape (n_items,), optional
-            Classes that are known for certain, by name; in an array None, NaN or -1 is unknown.
+            Classes that are known for certain, by name; None, NaN or -1 in an array is unknown.
         """
-        self._fit_with_checkpoints(X, y, items, gold).clear()
+        self.fit_with_checkpoints(X, y, items, gold).clear()
         return self
 
-    def _fit_with_checkpoints(
+    def fit_with_checkpoints(
         self, X: Any, y: Any, items: Items = None, gold: Gold = None
     ) -> CheckpointSeries:
-        """Do what `fit` does, and give the checkpoints, which are still there."""
+        """Fit, and return the checkpoints for the caller to clear once the model is saved."""
         check_parameters(self)
-        before = learned_before(self) if self.warm_start else None
-        parts = () if before is None else before.parts.values()
-        with unchanged_unless_done(self), _weights_unless_done(parts):
+        previous = Previous.of(self) if self.warm_start and self.__sklearn_is_fitted__() else None
+        modules = () if previous is None else previous.modules.values()
+        with unchanged_unless_done(self), _weights_unchanged_unless_done(modules):
             source, table = match(self, X, y, items)
             known = known_classes(table, gold)
             _check_learnable(table)
-            if before is not None:
-                before.check(table, self.input_shape_, feature_names(self))
-            path = None if self.checkpoint is None else Path(self.checkpoint)
-            checkpoints = CheckpointSeries(path)
-            self._fit_matched(source, table, known, checkpoints, before)
+            if previous is not None:
+                previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
+            checkpoints = CheckpointSeries(None if self.checkpoint is None else Path(self.checkpoint))
+            self.fit_matched(source, table, known, checkpoints, previous)
         return checkpoints
 
-    def _fit_matched(
+    def fit_matched(
         self,
         source: ItemSource,
         table: LabelTable,
         gold: NDArray[np.int32],
         checkpoints: CheckpointSeries,
-        before: Before | None = None,
+        previous: Previous | None = None,
     ) -> None:
-        """Learn from items and labels whose rows match; `before` is what to go on from."""
+        """Fit to items and labels whose rows match already.
+
+        Parameters
+        ----------
+        source : ItemSource
+        table : LabelTable
+            Item k is row k of the source.
+        gold : ndarray of int, shape (n_items,)
+            The class of each gold item, -1 elsewhere.
+        checkpoints : CheckpointSeries
+        previous : Previous, optional
+            The fit to continue from.
+        """
         self.table_, self.gold_, self._checkpoints = table, gold, checkpoints
-        self._set_classes()
+        self.classes_ = plain_names(table.classes)
+        self.input_shape_ = tuple(source.shape)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
         with seeded(self._seed, device), deterministic():
             data = CrowdData(source, table, device)
-            # On the device once: a step that copies from the host cannot be replayed.
-            known = torch.from_numpy(gold).long().to(device)
-            self._known = known if bool((known >= 0).any()) else None
-            if before is None:
+            if previous is None:
                 self.network_ = self._build_network(data).to(device)
-            self._build_parts(device)
-            if before is not None:
-                self._go_on_from(before)
+            self._build_modules(device)
+            if previous is not None:
+                self._initialize_from(previous)
             self.history_ = self._learn(data, self._settings(self._seed))
             self.network_.eval()
-            self._read_out(data)
-        self.posterior_ = settled(self.posterior_, gold)
+            self.result_ = self._make_result(data)
+        self.posterior_ = self.result_.posterior
+        self._set_confusion()
+
+    # What a method defines
 
     @abstractmethod
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         """Train `network_`; set whatever else the method learns."""
 
-    def _build_parts(self, device: torch.device) -> None:
-        """Make whatever a method learns beside the network, at its start."""
+    def _build_modules(self, device: torch.device) -> None:
+        """Build the modules that the method learns beside the network."""
+        self.annotator_model_ = None
 
-    def _go_on_from(self, before: Before) -> None:
-        """Let what `_build_parts` made begin where an earlier fit ended."""
+    def _initialize_from(self, previous: Previous) -> None:
+        """Initialise what `_build_modules` built from a previous fit."""
 
-    def _parts(self) -> dict[str, nn.Module]:
-        """Name all modules that a run must keep."""
-        return {"network": self.network_}
+    def learned_modules(self) -> dict[str, nn.Module]:
+        """Return by name all modules that a saved run must hold."""
+        modules: dict[str, nn.Module] = {"network": self.network_}
+        if self.annotator_model_ is not None:
+            modules["annotators"] = self.annotator_model_
+        return modules
 
-    @abstractmethod
-    def _columns(self) -> HasColumns | None:
-        """Give what the method knows of annotators, if it models them."""
+    def _make_result(self, data: CrowdData) -> CrowdResult:
+        """Combine the classifier's probabilities with the labels."""
+        log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
+        combined = log_p.exp()
+        if self.annotator_model_ is not None:
+            likelihood = item_log_likelihood(self.annotator_model_, self.table_)
+            combined = posterior(log_p, torch.from_numpy(likelihood))
+        return self._result(combined.numpy(), log_p.exp().numpy())
+
+    def _result(
+        self, probabilities: NDArray[Any], prior: NDArray[Any], **others: Any
+    ) -> CrowdResult:
+        clamped = clamp_posterior(probabilities, self.gold_)
+        return CrowdResult(
+            table=self.table_,
+            posterior=clamped,
+            estimate=others.pop("estimate", clamped.argmax(axis=1)),
+            annotator_model=self.annotator_model_,
+            prior=prior,
+            gold=self.gold_,
+            **others,
+        )
+
+    def _set_confusion(self) -> None:
+        vars(self).pop("confusion_", None)
+        if self.annotator_model_ is not None:
+            self.confusion_ = self.result_.matrices()
 
     # Prediction
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Give the probability of each class, shape (n_rows, n_classes)."""
+        """Return class probabilities, shape (n_rows, n_classes)."""
         check_is_fitted(self)
         source = rows_to_predict(self, X)
-        return _probabilities(self._logits(_unlabelled(source, self.table_, self._device())))
+        device = next(self.network_.parameters()).device
+        logits = self._logits(_unlabelled(source, self.table_, device))
+        probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
+        return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Give the most probable class of each row, shape (n_rows,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[best]
+        """Return the most probable class of each row, shape (n_rows,)."""
+        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return chosen
 
     def posterior(self, X: Any, y: Any, items: Items = None) -> NDArray[Any]:
-        """Give the probability of each class of new items, classifier and labels combined.
+        """Return class probabilities of new items, classifier and labels combined.
 
         Parameters
         ----------
         X, y, items
-            As in `fit`. Annotators are matched by name; one whom the model does not know is
-            taken for the pool.
+            As in `fit`. Annotators and classes are matched by name; an annotator unknown to the
+            model has the pool's confusion matrix.
 
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        from annotrace.methods.combining import combine
-
         check_is_fitted(self)
-        return combine(self, X, y, items)
+        if self.annotator_model_ is None:
+            raise InputError(
+                f"{type(self).__name__} does not model annotators, so labels cannot be weighted: "
+                "use `predict_proba`, or a method with `confusion_`."
+            )
+        source, table = match(clone(self), X, y, items, self.table_.classes)
+        table = known_class_codes(table, self.table_.classes)
+        matrices = matrices_by_name(self.table_, self.confusion_, table)
+        log_p = torch.from_numpy(self.predict_proba(source)).clamp_min(1e-300).log()
+        likelihood = item_log_likelihood(FixedMatrices(torch.from_numpy(matrices)), table)
+        return posterior(log_p, torch.from_numpy(likelihood)).numpy()
 
     @property
     def items_(self) -> NDArray[Any]:
         """The item of each row of X in `fit`, shape (n_items,)."""
         return self.table_.items
 
+    # Saving
+
     def save(self, folder: str | Path) -> None:
         """Write the run to a folder; `annotrace.load` reads it back."""
-        from annotrace.methods.runs import save_run
-
         check_is_fitted(self)
         save_run(self, Path(folder))
 
-    # Shared steps
+    def describe(self) -> dict[str, Any]:
+        """Return what a saved run says about the fit, in plain types."""
+        return {
+            "kind": "classifier",
+            "custom_backbone": isinstance(self.backbone, nn.Module),
+            "input_shape": list(self.input_shape_),
+            "named_rows": self.named_rows_,
+            "feature_names": list(getattr(self, "feature_names_in_", [])),
+            "history": [asdict(epoch) for epoch in self.history_],
+        }
 
-    def _check_fitted(self) -> None:
-        check_is_fitted(self)
+    def restore(self, run: SavedRun) -> None:
+        """Set what `fit` sets from a saved run."""
+        described = run.description
+        self.table_, self.gold_ = run.table, run.gold
+        self.classes_ = plain_names(self.table_.classes)
+        self.input_shape_ = tuple(described["input_shape"])
+        self.n_features_in_ = int(np.prod(self.input_shape_))
+        self.named_rows_ = described["named_rows"]
+        if described["feature_names"]:
+            self.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+        self.history_ = [Epoch(**epoch) for epoch in described["history"]]
+        for name, value in run.learned.items():
+            setattr(self, name, value)
+        self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+        device = pick_device(self.device)
+        self._build_modules(device)
+        for name, module in self.learned_modules().items():
+            module.load_state_dict(run.modules[name])
+            module.to(device).eval()
+        self.result_ = run.result(self.annotator_model_)
+        self.posterior_ = self.result_.posterior
+        self._set_confusion()
 
-    def _set_classes(self) -> None:
-        """Take the classes from the table, as scikit-learn's functions want text: fixed width."""
-        names = self.table_.classes
-        self.classes_ = np.array(names.tolist()) if names.dtype == TEXT else np.asarray(names)
+    # Steps that methods share
+
+    def _default_settings(self) -> dict[str, Any]:
+        return {}
+
+    def _settings(self, seed: int) -> Settings:
+        names = ("epochs", "batch_size", "lr", "weight_decay", "schedule", "patience")
+        given = {name: getattr(self, name, None) for name in names}
+        given = {name: value for name, value in given.items() if value is not None}
+        given |= {"precision": self.precision, "cuda_graphs": self.cuda_graphs, "seed": seed}
+        return Settings(**(self._default_settings() | given))
+
+    def _build_network(self, data: CrowdData) -> nn.Module:
+        some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
+        return self._network_for(data.inputs(torch.from_numpy(some).to(data.device)).cpu())
+
+    def _network_for(self, sample: Tensor) -> nn.Module:
+        """Build a network for rows like those of a sample, (n_rows, ...)."""
+        return build_backbone(self.backbone, sample, self._n_outputs())
+
+    def _n_outputs(self) -> int:
+        return self.table_.n_classes
+
+    def _labelled(self) -> NDArray[np.intp]:
+        """Return the items to learn from: those with labels or a gold class."""
+        return np.flatnonzero((self.table_.labels_per_item() > 0) | (self.gold_ >= 0))
+
+    def _run(
+        self,
+        learned: nn.Module,
+        objective: Callable[[Batch], Tensor],
+        data: CrowdData,
+        items: NDArray[np.intp],
+        settings: Settings,
+        score: Callable[[], float] | None = None,
+    ) -> list[Epoch]:
+        """Train on some items, as the next training of this fit."""
+        path = self._checkpoints.next()
+        return train(
+            learned,
+            objective,
+            data,
+            torch.from_numpy(items).to(data.device),
+            settings,
+            score=score,
+            callbacks=self.callbacks,
+            verbose=self.verbose,
+            checkpoint=path,
+            fingerprint="" if path is None else fingerprint(self, settings, data, self.gold_),
+        )
+
+    @torch.no_grad()
+    def _logits(self, data: CrowdData) -> Tensor:
+        self.network_.eval()
+        items = torch.arange(len(data.source), device=data.device).split(PREDICT_BATCH)
+        with autocast(data.device, self.precision):
+            parts = [self.network_(data.inputs(item)) for item in items]
+        return torch.cat(parts).float() if parts else torch.empty(0, self.table_.n_classes)
 
 
 @contextmanager
-def _weights_unless_done(parts: Collection[nn.Module]) -> Iterator[None]:
-    """Give modules the weights back that they had, where what is done to them does not end."""
-    before = [deepcopy(part.state_dict()) for part in parts]
+def _weights_unchanged_unless_done(modules: Collection[nn.Module]) -> Iterator[None]:
+    """Restore the weights of modules if the block raises."""
+    before = [deepcopy(module.state_dict()) for module in modules]
     try:
         yield
     except BaseException:
-        for part, weights in zip(parts, before, strict=True):
-            part.load_state_dict(weights)
-            part.eval()
+        for module, weights in zip(modules, before, strict=True):
+            module.load_state_dict(weights)
+            module.eval()
         raise
 
 
 def _check_learnable(table: LabelTable) -> None:
     if table.n_classes < 2:
-        raise InputError("The labels have one class only, and there is nothing to learn.")
+        raise InputError("The labels have one class only: there is nothing to learn.")
     if table.n_labels == 0:
-        raise InputError("The table has no labels, and there is nothing to learn.")
-
-
-def _probabilities(logits: Tensor) -> NDArray[Any]:
-    probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
-    return probabilities
+        raise InputError("The table has no labels: there is nothing to learn.")
 
 
 def _unlabelled(source: ItemSource, table: LabelTable, device: torch.device) -> CrowdData:
-    nothing = np.empty(0, np.int32)
-    empty = LabelTable.from_codes(
-        nothing,
-        nothing,
-        nothing,
-        n_items=len(source),
-        n_annotators=table.n_annotators,
-        n_classes=table.n_classes,
-    )
+    none = np.empty(0, np.int32)
+    sizes = {"n_annotators": table.n_annotators, "n_classes": table.n_classes}
+    empty = LabelTable.from_codes(none, none, none, n_items=len(source), **sizes)
     return CrowdData(source, empty, device)

@@ -1,10 +1,10 @@
-"""Classes that training lost or misnamed, and how to begin again with the rest kept.
+"""Collapsed and swapped classes, and how to reinitialise them with the rest kept.
 
-Two things go wrong where annotators are poor. Classes trade names: the labels are explained as well
-by matrices whose rows are in another order, and only the larger diagonal tells which order is
-right. And a class gets lost: hardly anything belongs to it, while two have gone into another. No
-item alone has a reason to leave that one, so the class must be founded at once, from part of the
-items of its host, and the labels asked whether they are explained better so.
+Two things go wrong where annotators are poor. Classes are swapped: the labels are explained as well
+by matrices whose rows are in another order, and only the larger diagonal shows which order is
+right. And a class collapses: hardly any item belongs to it, while another class has absorbed its
+items. No item alone has a reason to leave that host, so the class must be reinitialised at once,
+from part of the host's items, and kept if that explains the labels better.
 """
 
 from __future__ import annotations
@@ -15,44 +15,45 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from annotrace.diagnosis import pooled_confusion
+from annotrace.crowd.pool import pooled_confusion
 from annotrace.labels import LabelTable
 
-TRIALS = 3
-"""Times that a method begins again, at most."""
+MAX_TRIALS = 3
+"""How often a method trains again at most."""
 
-LOST = 0.6
-"""A class may be lost where fewer items belong to it than this share of what is called so, and of
-what a class has in the mean: some are called so by mistake, and some are rare."""
+COLLAPSED = 0.6
+"""A class may have collapsed if its share of items is below this part of its share of labels, and
+of 1 / n_classes: some labels are errors, and some classes are rare."""
 
 HOSTED = 0.3
-"""A host calls its items by the lost name at least this often, as a share of the mean diagonal."""
+"""A host's items are reported as the collapsed class at least this often, as a part of the mean
+diagonal."""
 
 NOISE = 0.3
-"""Standard deviation, over labels, of the difference between two losses that mean nothing: two
+"""Standard deviation, over labels, of the difference between two losses that means nothing: two
 trainings on 1,400 digits differ by .005 to .01 in the mean."""
 
 UNDECIDED = 0.5
-"""Labels of each of two classes that an item is thought to have beside its own."""
+"""Labels of each of two classes that an item is assumed to have beside its own."""
 
 
-class Founding(NamedTuple):
-    """A way to found a lost class.
+class Split(NamedTuple):
+    """A way to reinitialise a collapsed class.
 
     Attributes
     ----------
-    name : int
-        The lost class.
+    collapsed : int
+        The class to reinitialise.
     host : int
-        The class whose items are shared between both.
+        The class whose items are divided between the two.
     """
 
-    name: int
+    collapsed: int
     host: int
 
 
-class LostClasses:
-    """What is amiss with classes, as learned from labels.
+class ClassRepair:
+    """What is wrong with the classes of a solution.
 
     Parameters
     ----------
@@ -63,12 +64,12 @@ class LostClasses:
     Attributes
     ----------
     order : ndarray of shape (n_classes,)
-        The learned class that fits each name best.
-    renamed : bool
-        Whether some fit another name than their own.
-    foundings : list of Founding
-        What to try for classes that are lost, in terms of names, the most promising first: hosts
-        by how many of their items are called by the lost name.
+        The learned class that fits each reported class best.
+    is_swapped : bool
+        Whether another order of classes fits significantly better.
+    splits : list of Split
+        Ways to reinitialise collapsed classes, the most promising first: hosts by how many of their
+        items are reported as the collapsed class.
     """
 
     def __init__(
@@ -76,86 +77,89 @@ class LostClasses:
     ) -> None:
         self.table, self.posterior, self.confusion = table, posterior, confusion
         share = posterior.mean(axis=0)
-        called = np.bincount(table.label, minlength=table.n_classes) / max(table.n_labels, 1)
-        lost = share < LOST * np.minimum(called, 1 / table.n_classes)
-        crowd = pooled_confusion(confusion, table.labels_per_annotator())
-        # A lost class takes the name that nobody else fits.
-        crowd[lost] = 0
-        learned, name = linear_sum_assignment(crowd, maximize=True)
+        reported = np.bincount(table.label, minlength=table.n_classes) / max(table.n_labels, 1)
+        collapsed = share < COLLAPSED * np.minimum(reported, 1 / table.n_classes)
+        pool = pooled_confusion(confusion, table.labels_per_annotator())
+        # A collapsed class takes the name that no other class fits.
+        pool[collapsed] = 0
+        learned, name = linear_sum_assignment(pool, maximize=True)
         self.order = learned[np.argsort(name)]
-        self.renamed = _is_larger(crowd, name, share * table.n_labels)
-        self.foundings = _foundings(crowd[self.order], share[self.order], lost[self.order])
+        self.is_swapped = _is_larger(pool, name, share * table.n_labels)
+        self.splits = _find_splits(pool[self.order], share[self.order], collapsed[self.order])
 
-    def begin_posterior(self, founding: Founding) -> NDArray[np.float64]:
-        """Share the items of a host with a lost class, by how many labels each has of either.
+    def initial_posterior(self, split: Split | None) -> NDArray[np.float64]:
+        """Return the posterior in the best order, a host's items divided with a collapsed class.
+
+        Items are divided by how many labels each has of either class.
 
         Returns
         -------
         ndarray of shape (n_items, n_classes)
-            All other classes as learned, under their best names.
         """
-        table, (name, host) = self.table, founding
+        posterior = self.posterior[:, self.order]
+        if split is None:
+            return posterior
+        table, (collapsed, host) = self.table, split
         own, other = (
             np.bincount(table.item[table.label == label], minlength=table.n_items)
-            for label in founding
+            for label in split
         )
         share = (own + UNDECIDED) / (own + other + 2 * UNDECIDED)
-        posterior = self.posterior[:, self.order]
-        both = posterior[:, name] + posterior[:, host]
-        posterior[:, name], posterior[:, host] = both * share, both * (1 - share)
+        both = posterior[:, collapsed] + posterior[:, host]
+        posterior[:, collapsed], posterior[:, host] = both * share, both * (1 - share)
         return posterior
 
-    def begin_matrices(
-        self, founding: Founding | None, fresh: NDArray[np.float64]
+    def initial_matrices(
+        self, split: Split | None, fresh: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Give the matrices under their best names, the rows of a lost class and its host `fresh`.
+        """Return the matrices in the best order, with the rows of a split from `fresh`.
 
         Parameters
         ----------
-        founding : Founding or None
+        split : Split or None
         fresh : ndarray of shape (n_annotators, n_classes, n_classes)
-            Matrices of which nothing is learned.
+            Initial matrices.
         """
         matrices = self.confusion[:, self.order]
-        if founding is not None:
-            matrices[:, list(founding)] = fresh[:, list(founding)]
+        if split is not None:
+            matrices[:, list(split)] = fresh[:, list(split)]
         return matrices
 
 
-def worth_it(n_labels: float) -> float:
-    """Give how much the loss of a label must fall, judged by so many, to be more than chance."""
+def minimum_gain(n_labels: float) -> float:
+    """Return how much the loss per label must fall, on so many labels, to be significant."""
     return float(NOISE / np.sqrt(max(n_labels, 1.0)))
 
 
 def _is_larger(
-    crowd: NDArray[np.float64], name: NDArray[np.intp], n_labels: NDArray[np.float64]
+    pool: NDArray[np.float64], name: NDArray[np.intp], n_labels: NDArray[np.float64]
 ) -> bool:
-    """Tell whether other names make the sum of the diagonal larger than by chance.
+    """Whether another order makes the sum of the diagonal significantly larger.
 
     Parameters
     ----------
-    crowd : ndarray of shape (n_classes, n_classes)
+    pool : ndarray of shape (n_classes, n_classes)
     name : ndarray of shape (n_classes,)
         The column that each row would have as its diagonal.
     n_labels : ndarray of shape (n_classes,)
-        What each row was counted from.
+        How many labels each row was counted from.
     """
     row = np.flatnonzero(name != np.arange(len(name)))
-    own, other = crowd[row, row], crowd[row, name[row]]
+    own, other = pool[row, row], pool[row, name[row]]
     variance = (own + other) / np.maximum(n_labels[row], 1)
     return bool((other - own).sum() > np.sqrt(variance.sum()))
 
 
-def _foundings(
-    crowd: NDArray[np.float64], share: NDArray[np.float64], lost: NDArray[np.bool_]
-) -> list[Founding]:
-    if lost.all():
+def _find_splits(
+    pool: NDArray[np.float64], share: NDArray[np.float64], collapsed: NDArray[np.bool_]
+) -> list[Split]:
+    if collapsed.all():
         return []
-    often = HOSTED * np.diagonal(crowd)[~lost].mean()
-    called_so = crowd * share[:, None]
+    least = HOSTED * np.diagonal(pool)[~collapsed].mean()
+    reported = pool * share[:, None]
     return [
-        Founding(int(name), int(host))
-        for name in np.flatnonzero(lost)
-        for host in np.argsort(-called_so[:, name])
-        if not lost[host] and crowd[host, name] >= often
+        Split(int(name), int(host))
+        for name in np.flatnonzero(collapsed)
+        for host in np.argsort(-reported[:, name])
+        if not collapsed[host] and pool[host, name] >= least
     ]

@@ -1,22 +1,22 @@
-"""Cross-fitted EM: a method of our own.
+"""Cross-fitted EM: our own method, and the recommended one.
 
 EM around a network (`gem`) fails where labels are few, because the network has memorised the very
 labels it is asked to judge. Here nothing judges an item that has learned from it. Items are in K
 folds, and K networks learn together, each from the items outside its fold. What is maximised is
-the likelihood of the labels given the features, with p and A *held out*::
+the likelihood of the labels given the features, with p and A *out of fold*::
 
     sum_n log sum_i p^(-k(n))(i | x_n)^(1/T) prod_r A^(-k(n))[r, i, label]
 
-in rounds: the networks learn the current posterior of each item (with mixup), then an inner EM
-finds posterior, matrices and temperature given the held-out predictions (`HeldOutEM`). There is no
-lambda and no early stopping. Between rounds the networks go half-way back to a fresh start, so
-that they do not remember what they learned from the last posterior.
+by iterations: the networks learn the current posterior of each item (with mixup), then an inner EM
+finds posterior, matrices and temperature given the out-of-fold predictions (`HeldOutEM`). There is
+no lambda and no early stopping. Between iterations the weights of the networks are averaged with
+fresh ones, so that they forget what they learned from the last posterior.
 
-Rounds find the nearest optimum, so the start matters: it is the trace-regularised model, the best
-of several restarts by held-out likelihood. Where that is poor and the labels are not, as with many
-good annotators, the rounds mend it; where the votes mislead, as with annotators who flip classes,
-it finds the way that votes do not. Where a class is lost all the same, it is founded anew from a
-part of another (`lost_classes`), and kept if that explains the labels better.
+The iterations find the nearest optimum, so the initialisation matters: it is the trace-regularised
+model, the best of several by held-out likelihood. Where that is poor and the labels are not, as with
+many good annotators, the iterations correct it; where votes mislead, as with annotators who flip
+classes, it finds what votes do not. A class that collapses all the same is reinitialised
+(`class_repair`), and kept if that explains the labels better.
 
 The classifier is the mean of the K networks.
 """
@@ -31,19 +31,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from annotrace.aggregation.held_out import HeldOutEM
-from annotrace.diagnosis.confidence import settled
-from annotrace.diagnosis.metrics import with_pool
+from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.em import clamp_posterior
+from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
-from annotrace.methods.base import CrowdEstimator
-from annotrace.methods.continuing import Before
-from annotrace.methods.lost_classes import TRIALS, LostClasses, worth_it
-from annotrace.methods.steps import PREDICT_BATCH
+from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
+from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.protocols import PROTOCOLS
+from annotrace.methods.recipe import MIXUPS, Recipe
 from annotrace.methods.targets import cross_entropy
-from annotrace.methods.trace_regularized import MIXUPS, TraceRegularized
-from annotrace.models import FixedConfusion
+from annotrace.methods.trace_regularized import TraceRegularized
+from annotrace.methods.warm_start import Previous
 from annotrace.networks import Ensemble, build_backbone
 from annotrace.parameters import AtLeastTwo, Count, NotNegative
 from annotrace.training import (
@@ -57,16 +58,17 @@ from annotrace.training import (
     join_histories,
 )
 
-STEPS_OF_THE_START = 1300
-MOST_EPOCHS = 60
+INITIAL_STEPS = 1300
+MAX_EPOCHS = 60
 PATIENCE = 5
-AFRESH = 0.5
+FRESH_WEIGHT = 0.5
 
 SHARED = (
     "backbone",
     "batch_size",
     "lr",
     "weight_decay",
+    "validation_fraction",
     "precision",
     "cuda_graphs",
     "device",
@@ -77,48 +79,47 @@ SHARED = (
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CrossFittedEM(CrowdEstimator):
-    """Networks on folds, and an EM that never judges an item by what learned from it.
+    """Networks on folds, and an EM in which nothing judges an item it has learned from.
 
     Parameters
     ----------
-    folds : int
-        Parts that items are held out with in turn.
-    rounds : int
-        Times that the networks learn and the inner EM answers.
+    n_folds : int
+    n_iter : int
+        Iterations of training the networks and running the inner EM.
     mixup : float or "auto"
-        Learn from mixtures of two items, by weights from Beta(mixup, mixup); 0 for none. "auto"
-        does the first round with 1 and with 0, and takes 0 if that explains held-out labels surely
-        better: mixtures of few features lie where other classes are.
-    start : {"trace", "votes"}
-        Begin from the trace-regularised model or from the shares of votes.
-    restarts : int
-        Trainings of the trace-regularised start, of which the best is taken.
+        Learn from mixtures of two items, weighted by Beta(mixup, mixup); 0 for none. "auto" runs
+        the first iteration with 1 and with 0, and takes 0 if that explains held-out labels
+        significantly better: mixtures of few features lie where other classes are.
+    init : {"trace", "votes"}
+        Initialise with the trace-regularised model or with the shares of votes.
+    n_init : int
+        Initialisations of the trace-regularised model, of which the best is kept.
     epochs : int, optional
-        Of a round; the first has twice as many. By default the first round ends where labels of
-        held-out items are explained best, with 60 epochs at most.
-    validation : float
-        Share of items held out by the start alone; the rounds hold out every item in turn.
+        Per iteration, and at most for the initial model; the first iteration has twice as many. By
+        default the first iteration stops where labels of held-out items are explained best, after
+        60 epochs at most.
+    validation_fraction : float
+        Fraction of items held out by the initial model alone; the iterations hold out every item in
+        turn.
     **others
-        See `CrowdEstimator`. `protocol`, `select` and `patience` have no effect: labels of held-out
-        items choose.
+        See `CrowdEstimator`.
 
     Attributes
     ----------
     posterior_ : ndarray of shape (n_items, n_classes)
-        Held-out classifier and held-out matrices, with the item's labels.
-    held_out_ : ndarray of shape (n_items, n_classes)
-        What is said of each item by the network that did not learn from it.
+        Out-of-fold classifier and matrices, combined with the item's labels.
+    oof_proba_ : ndarray of shape (n_items, n_classes)
+        Out-of-fold predictions: by the network that did not learn from the item.
     fold_ : ndarray of shape (n_items,)
-        The part that each item was held out with.
     label_loss_ : list of float
-        Negative log-likelihood of a label after each round, held out as above. Rounds that founded
-        a lost class come after the others.
+        Negative log-likelihood per label after each iteration, out of fold. Iterations that
+        reinitialised a collapsed class come last.
     epochs_ : int
-        Of a round, as given or found.
+        Per iteration, as given or found.
     mixup_ : float
         As given or found.
     temperature_ : float
-        What logits are divided by, as the labels ask for.
+        What logits are divided by.
 
     Examples
     --------
@@ -127,167 +128,161 @@ class CrossFittedEM(CrowdEstimator):
     >>> train, test = load_digits().split(1400)
     >>> table = simulate_labels(train.y, hammer_spammers(5, 10, 0.4, random_state=0),
     ...                         labels_per_item=1, random_state=0)
-    >>> model = CrossFittedEM(random_state=0, start="votes").fit(train.X, table)
+    >>> model = CrossFittedEM(random_state=0, init="votes").fit(train.X, table)
     >>> bool(model.score(test.X, test.y) > 0.9)
     True
     """
 
-    folds: AtLeastTwo = 5
-    rounds: Count = 5
+    n_folds: AtLeastTwo = 5
+    n_iter: Count = 5
     mixup: NotNegative | Literal["auto"] = "auto"
-    start: Literal["trace", "votes"] = "trace"
-    restarts: Count = 4
+    init: Literal["trace", "votes"] = "trace"
+    n_init: Count = 4
 
     method: ClassVar[str] = "crossfit"
 
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        self.fold_ = self._deal_folds(settings.seed)
+        self.fold_ = self._assign_folds(settings.seed)
         inner = HeldOutEM(self.table_, self.fold_, self.gold_)
-        history = self._begin(inner, data, settings)
+        history = self._initialize(inner, data, settings)
         self.label_loss_: list[float] = []
-        anew = not self._has_matrices
-        done = self._do_rounds(inner, data, settings, range(self.rounds), anew=anew)
-        inner, more = self._find_lost_classes(inner, data, settings)
-        self._keep(inner, self._held_out_logits(data))
+        recount = self._previous is None and self.init == "votes"
+        done = self._iterate(inner, data, settings, range(self.n_iter), recount=recount)
+        inner, more = self._repair(inner, data, settings)
+        self._keep(inner, self._oof_logits(data))
         return join_histories(join_histories(history, done), more)
 
-    def _do_rounds(
-        self, inner: HeldOutEM, data: CrowdData, settings: Settings, numbers: range, *, anew: bool
+    def _iterate(
+        self, inner: HeldOutEM, data: CrowdData, settings: Settings, numbers: range, *, recount: bool
     ) -> list[Epoch]:
-        """Let networks learn and the inner EM answer in turn, with new matrices at first if asked.
+        """Train the networks and run the inner EM in turn.
 
-        New matrices are counted from what the networks say, old ones are gone on from.
+        With `recount` the matrices are first counted from the networks' predictions.
         """
         history: list[Epoch] = []
         for number in numbers:
             if number:
-                self._networks.shrink_towards(self._fresh_networks(data), AFRESH)
+                self._networks.shrink_towards(self._fresh_networks(data), FRESH_WEIGHT)
             history = join_histories(history, self._fit_networks(data, inner, settings, number))
-            logits = self._held_out_logits(data)
-            if anew and number == numbers[0]:
-                inner.start(torch.softmax(logits, 1))
+            logits = self._oof_logits(data)
+            if recount and number == numbers[0]:
+                inner.count_matrices(torch.softmax(logits, 1))
             inner.run(logits)
             self.label_loss_.append(inner.label_loss)
         return history
 
-    def _find_lost_classes(
+    def _repair(
         self, inner: HeldOutEM, data: CrowdData, settings: Settings
     ) -> tuple[HeldOutEM, list[Epoch]]:
-        """Found lost classes anew, each as long as that explains the labels better.
+        """Reinitialise collapsed classes, as long as that explains the labels better.
 
         Returns
         -------
         inner : HeldOutEM
-            As it ended, the networks being those that belong to it.
+            As it ended; the networks are those that belong to it.
         history : list of Epoch
-            Of the rounds that were worth it.
+            Of the iterations that were kept.
         """
         history: list[Epoch] = []
-        lost = self._lost_classes(inner)
-        for trial in range(TRIALS):
-            if not lost.foundings:
+        repair = self._class_repair(inner)
+        for trial in range(MAX_TRIALS):
+            if not repair.splits:
                 break
             before = copy.copy(inner), copy.deepcopy(self.network_), self.label_loss_.copy()
-            inner.begin_with(torch.from_numpy(lost.begin_posterior(lost.foundings.pop(0))))
-            first = self.rounds * (2 * trial + 1)
-            numbers = range(first, first + 2 * self.rounds)
-            done = self._do_rounds(inner, data, settings, numbers, anew=True)
-            if inner.label_loss < before[0].label_loss - worth_it(self.table_.n_labels):
-                history, lost = join_histories(history, done), self._lost_classes(inner)
+            inner.set_posterior(torch.from_numpy(repair.initial_posterior(repair.splits.pop(0))))
+            first = self.n_iter * (2 * trial + 1)
+            numbers = range(first, first + 2 * self.n_iter)
+            done = self._iterate(inner, data, settings, numbers, recount=True)
+            if inner.label_loss < before[0].label_loss - minimum_gain(self.table_.n_labels):
+                history, repair = join_histories(history, done), self._class_repair(inner)
             else:
                 inner, self.network_, self.label_loss_ = before
         return inner, history
 
-    def _lost_classes(self, inner: HeldOutEM) -> LostClasses:
+    def _class_repair(self, inner: HeldOutEM) -> ClassRepair:
         posterior, matrices = inner.posterior.double(), inner.matrices().double()
-        return LostClasses(self.table_, posterior.numpy(), matrices.numpy())
+        return ClassRepair(self.table_, posterior.numpy(), matrices.numpy())
 
-    def _begin(self, inner: HeldOutEM, data: CrowdData, settings: Settings) -> list[Epoch]:
-        """Give the inner EM its first posterior and matrices; the votes are there already."""
-        self._has_matrices = self._go_on is not None or self.start == "trace"
-        if self._go_on is not None:
-            matrices = self._go_on.matrices(self.table_)
-            assert matrices is not None
-            inner.start_from(torch.from_numpy(matrices))
-            inner.run(self._held_out_logits(data))
+    def _initialize(self, inner: HeldOutEM, data: CrowdData, settings: Settings) -> list[Epoch]:
+        """Set the first posterior and matrices of the inner EM; it has the votes already."""
+        if self._previous is not None:
+            inner.set_matrices(torch.from_numpy(self._previous.matrices(self.table_)))
+            inner.run(self._oof_logits(data))
             return []
-        if self.start == "votes":
-            inner.start(inner.posterior)
+        if self.init == "votes":
+            inner.count_matrices(inner.posterior)
             return []
-        first = self._first_model(data, settings)
+        first = self._initial_model(data, settings)
         inner.posterior = torch.from_numpy(first.posterior_).to(inner.posterior.dtype)
-        inner.start_from(torch.from_numpy(first.confusion_))
+        inner.set_matrices(torch.from_numpy(first.confusion_))
         return first.history_
 
-    def _first_model(self, data: CrowdData, settings: Settings) -> TraceRegularized:
-        shared = {name: getattr(self, name) for name in SHARED}
-        steps_an_epoch = len(self._labelled()) / settings.batch_size
-        epochs = int(np.clip(round(STEPS_OF_THE_START / steps_an_epoch), 3, MOST_EPOCHS))
+    def _initial_model(self, data: CrowdData, settings: Settings) -> TraceRegularized:
+        steps_per_epoch = len(self._labelled()) / settings.batch_size
+        epochs = int(np.clip(round(INITIAL_STEPS / steps_per_epoch), 3, MAX_EPOCHS))
         model = TraceRegularized(
-            **shared,
-            pool=False,
-            mixup=0.0,
-            restarts=self.restarts,
-            epochs=epochs,
-            validation=self.validation,
-            calibrate=False,
+            **{name: getattr(self, name) for name in SHARED},
+            structure="full",
+            recipe=Recipe(n_init=self.n_init, mixup=0.0, calibrate=False),
+            epochs=epochs if self.epochs is None else min(epochs, self.epochs),
             random_state=settings.seed,
         )
-        model.input_shape_ = self.input_shape_
-        model._fit_matched(data.source, self.table_, self.gold_, self._checkpoints)
+        model.fit_matched(data.source, self.table_, self.gold_, self._checkpoints)
         return model
 
-    def _deal_folds(self, seed: int) -> NDArray[np.int64]:
-        """Deal the items out to folds, those of an earlier fit as they were."""
+    def _assign_folds(self, seed: int) -> NDArray[np.int64]:
+        """Assign items to folds at random, those of a previous fit to the same fold."""
         n_items = self.table_.n_items
         fold = np.empty(n_items, np.int64)
-        fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self.folds
-        if self._go_on is None:
+        fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self.n_folds
+        if self._previous is None:
             return fold
-        before = self._go_on.folds(self.table_)
+        before = self._previous.folds(self.table_)
         return np.where(before >= 0, before, fold)
 
     def _fit_networks(
         self, data: CrowdData, inner: HeldOutEM, settings: Settings, number: int
     ) -> list[Epoch]:
-        """Let each network learn the posterior of the items outside its fold.
+        """Train each network on the posterior of the items outside its fold.
 
-        The first round, with mixup and without unless that is given, ends where the labels of
+        The first iteration, with mixup and without unless that is given, stops where the labels of
         held-out items are explained best, unless the epochs are given; the others are half as long.
         """
-        if number == 0 and self._go_on is None:
+        if number == 0 and self._previous is None:
             return self._choose_mixup(data, inner, settings)
         if number == 0:
-            self.mixup_ = self._go_on_mixup()
-            earlier: int = getattr(self, "epochs_", 2)
-            self.epochs_ = self.epochs or earlier
+            earlier = getattr(self, "mixup_", MIXUPS[0]), getattr(self, "epochs_", 2)
+            self.mixup_ = earlier[0] if self.mixup == "auto" else float(self.mixup)
+            self.epochs_ = self.epochs or earlier[1]
         part = replace(settings, epochs=self.epochs_, seed=settings.seed + 7919 * number)
         return self._run_networks(data, inner, part)
 
     def _choose_mixup(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
-        """Do the first round as `mixup` says, or with it, and without if that is surely better."""
+        """Run the first iteration as `mixup` says; "auto" takes none if significantly better."""
         self.mixup_ = MIXUPS[0] if self.mixup == "auto" else float(self.mixup)
         fresh = copy.deepcopy(self.network_)
-        history = self._first_round(data, inner, settings)
+        history = self._first_iteration(data, inner, settings)
         if self.mixup != "auto":
             return history
-        loss = inner.judge(self._held_out_logits(data))
+        loss = inner.score(self._oof_logits(data))
         kept = self.mixup_, self.epochs_, self.network_
         self.mixup_, self.network_ = MIXUPS[1], fresh
-        without = self._first_round(data, inner, settings)
-        gain = loss - inner.judge(self._held_out_logits(data))
-        if gain > worth_it(self.table_.n_labels):
+        without = self._first_iteration(data, inner, settings)
+        gain = loss - inner.score(self._oof_logits(data))
+        if gain > minimum_gain(self.table_.n_labels):
             return without
         self.mixup_, self.epochs_, self.network_ = kept
         return history
 
-    def _first_round(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
+    def _first_iteration(
+        self, data: CrowdData, inner: HeldOutEM, settings: Settings
+    ) -> list[Epoch]:
         if self.epochs is not None:
             self.epochs_ = self.epochs
             return self._run_networks(data, inner, replace(settings, epochs=2 * self.epochs))
-        part = replace(settings, epochs=MOST_EPOCHS, patience=PATIENCE)
+        part = replace(settings, epochs=MAX_EPOCHS, patience=PATIENCE)
         history = self._run_networks(
-            data, inner, part, lambda: inner.judge(self._held_out_logits(data))
+            data, inner, part, lambda: inner.score(self._oof_logits(data))
         )
         best = best_epoch(history)
         assert best is not None
@@ -304,14 +299,9 @@ class CrossFittedEM(CrowdEstimator):
         objective = self._objective(inner.posterior.float().to(data.device), data.device)
         return self._run(self._networks, objective, data, self._labelled(), settings, score)
 
-    def _go_on_mixup(self) -> float:
-        """Give the mixup of the fit that is gone on from, unless it is given."""
-        earlier: float = getattr(self, "mixup_", MIXUPS[0])
-        return earlier if self.mixup == "auto" else float(self.mixup)
-
     def _objective(self, targets: Tensor, device: torch.device) -> Callable[[Batch], Tensor]:
         fold = torch.from_numpy(self.fold_).to(device)
-        network = torch.arange(self.folds, device=device)[:, None]
+        network = torch.arange(self.n_folds, device=device)[:, None]
         mixup = self.mixup_
 
         def objective(batch: Batch) -> Tensor:
@@ -327,8 +317,8 @@ class CrossFittedEM(CrowdEstimator):
         return objective
 
     @torch.no_grad()
-    def _held_out_logits(self, data: CrowdData) -> Tensor:
-        """Give what is said of each item by the network that did not learn from it."""
+    def _oof_logits(self, data: CrowdData) -> Tensor:
+        """Return the logits of each item by the network that did not learn from it."""
         fold = torch.from_numpy(self.fold_).to(data.device)
         parts = []
         self.network_.eval()
@@ -338,25 +328,21 @@ class CrossFittedEM(CrowdEstimator):
             parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
         return torch.cat(parts).cpu().double()
 
-    def _without_labels(self) -> NDArray[Any]:
-        return self.held_out_
-
     def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature
-        said = torch.softmax(logits / inner.temperature, 1).numpy()
-        self.held_out_ = settled(said, self.gold_)
+        proba = torch.softmax(logits / inner.temperature, 1).numpy()
+        self.oof_proba_ = clamp_posterior(proba, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
-        self._layer.set_matrices(inner.matrices())
-        matrices = inner.matrices().double().numpy()
-        self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
-        self._posterior = inner.posterior.double().numpy()
+        assert isinstance(self.annotator_model_, FixedMatrices)
+        self.annotator_model_.set_matrices(inner.matrices())
+        self._posterior: NDArray[Any] = inner.posterior.double().numpy()
 
-    def _read_out(self, data: CrowdData) -> None:
-        self.posterior_ = self._posterior
+    def _make_result(self, data: CrowdData) -> CrowdResult:
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
             log_p = self._logits(data).cpu().double().numpy()[unlabelled]
-            self.posterior_[unlabelled] = np.exp(log_p)
+            self._posterior[unlabelled] = np.exp(log_p)
+        return self._result(self._posterior, self.oof_proba_)
 
     @property
     def _networks(self) -> Ensemble:
@@ -370,23 +356,21 @@ class CrossFittedEM(CrowdEstimator):
 
     def _network_for(self, sample: Tensor) -> Ensemble:
         return Ensemble(
-            [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.folds)]
+            [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.n_folds)]
         )
 
-    def _build_parts(self, device: torch.device) -> None:
-        self._layer = FixedConfusion(self.table_.n_annotators, self.table_.n_classes).to(device)
-        self._go_on: Before | None = None
+    def _default_settings(self) -> dict[str, Any]:
+        return PROTOCOLS["default"].training
 
-    def _go_on_from(self, before: Before) -> None:
-        if self._networks.size != self.folds:
+    def _build_modules(self, device: torch.device) -> None:
+        sizes = self.table_.n_annotators, self.table_.n_classes
+        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)
+        self._previous: Previous | None = None
+
+    def _initialize_from(self, previous: Previous) -> None:
+        if self._networks.size != self.n_folds:
             raise InputError(
-                f"Expected `folds` to be {self._networks.size}, as in the last fit, but got "
-                f"{self.folds}: fit with `warm_start=False`."
+                f"Expected `n_folds` to be {self._networks.size}, as in the last fit, but got "
+                f"{self.n_folds}: fit with `warm_start=False`."
             )
-        self._go_on = before
-
-    def _parts(self) -> dict[str, nn.Module]:
-        return {"network": self.network_, "confusion": self._layer}
-
-    def _columns(self) -> FixedConfusion:
-        return self._layer
+        self._previous = previous

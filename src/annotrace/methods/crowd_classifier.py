@@ -1,4 +1,4 @@
-"""The front door: what to use unless there is a reason not to."""
+"""The recommended estimator."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from annotrace.methods.cross_fitted_em import CrossFittedEM
 class CrowdClassifier(CrossFittedEM):
     """The recommended recipe, with nothing to tune.
 
-    Today it is `CrossFittedEM`, started from the trace-regularised model: it was the best, or
-    level with the best, on every set that was tried, real and simulated (docs/methods.md has the
-    tables). It may be another in a later version; name a method to keep it.
+    At present it is `CrossFittedEM`, initialised with the trace-regularised model: it was the best,
+    or level with the best, on every set that was tried, real and simulated (docs/methods.md has the
+    tables). A later version may choose another method; name a method to keep it.
 
     Parameters
     ----------

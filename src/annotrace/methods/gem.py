@@ -7,14 +7,14 @@ Starting from the shares of votes q, T times:
 - M-step for the matrices: A[r, i, j] = sum_n q_ni 1[r said j of n] / sum_n q_ni 1[r labelled n];
 - E-step: q_ni proportional to p(i | x_n) prod_r A[r, i, label].
 
-The step is kept whose best epoch had the lowest held-out loss, as the paper's best model is chosen
-over the course of training: one that learned from the errors of another may be the worse of them.
+The step with the lowest held-out loss is kept, as the paper's best model is chosen over the course
+of training: a step that learned from the errors of another may be worse.
 
-Slips of the paper's listing, mended here: q starts from the votes divided by the labels an item
-has, not by R; the M-step swaps i and j; indices n and i are mixed.
+Errors of the paper's listing, corrected here: q starts from the votes divided by the number of
+labels of the item, not by R; the M-step swaps i and j; indices n and i are mixed.
 
-With one label an item and no smoothing, A = I is a fixed point: q is the label itself, so the
-M-step gives identity, under which the E-step can only give the label back. That is why the paper
+With one label per item and no smoothing, A = I is a fixed point: q is the label itself, so the
+M-step gives the identity, under which the E-step can only return the label. That is why the paper
 reports that it fails there. `smoothing` lets the network overrule a label.
 """
 
@@ -28,108 +28,118 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from annotrace.aggregation.evidence import Evidence
-from annotrace.diagnosis.metrics import with_pool
+from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.problem import CrowdProblem
 from annotrace.errors import InputError
-from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.network_estimator import NetworkEstimator
+from annotrace.methods.recipe import Trial
 from annotrace.methods.targets import cross_entropy
-from annotrace.models import FixedConfusion
 from annotrace.parameters import Count, NotNegative
 from annotrace.training import Batch, CrowdData, Epoch, Settings, held_out_loss, join_histories
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GeneralizedEM(CrowdEstimator):
+class GeneralizedEM(NetworkEstimator):
     """EM around a network.
 
     Parameters
     ----------
-    steps : int
-        EM steps (T); `epochs` are shared out among them (G epochs each).
+    n_steps : int
+        EM steps (T); `epochs` are divided among them (G epochs each).
     smoothing : float
         Added to each count of the M-step for the matrices; 0 is the paper's.
-    warm : bool
-        Keep the network's weights from step to step, as the listing does, or begin each M-step
-        anew: what it has memorised of the labels is forgotten, and fewer epochs are left to learn
-        in. Digits with two labels an item by pairwise flippers at .4, three draws: .883 kept, .921
-        anew; the truth of digits cut to five components, one label an item, four draws: .920 and
-        .877.
+    keep_weights : bool
+        Keep the network's weights from step to step, as the listing does, or start each M-step with
+        a new network: it has then forgotten what it memorised of the labels, but has fewer epochs to
+        learn in. Digits with two labels per item by pairwise flippers at .4, three draws: .883 kept,
+        .921 new; posterior of digits reduced to five components, one label per item, four draws:
+        .920 and .877.
     **others
-        See `CrowdEstimator`.
+        See `NetworkEstimator` and `CrowdEstimator`.
     """
 
-    steps: Count = 4
+    n_steps: Count = 4
     smoothing: NotNegative = 1.0
-    warm: bool = True
+    keep_weights: bool = True
 
     method: ClassVar[str] = "gem"
+    repairs_classes: ClassVar[bool] = True
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        if self.steps > settings.epochs:
+    def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
+        """Alternate between the network, the matrices and the posterior (Algorithm 2)."""
+        if self.n_steps > settings.epochs:
             raise InputError(
-                f"Expected `steps` to be at most the number of epochs ({settings.epochs}), "
-                f"but got {self.steps}."
+                f"Expected `n_steps` to be at most the number of epochs ({settings.epochs}), "
+                f"but got {self.n_steps}."
             )
-        evidence = Evidence(self.table_, self.gold_)
-        truth = evidence.votes()
-        self._set_matrices(evidence, truth)
+        problem = CrowdProblem(self.table_, self.gold_)
+        truth = self._initial_truth(problem, trial)
+        self._build_modules(data.device)
+        self._count_matrices(problem, truth)
         history: list[Epoch] = []
         lowest, kept = math.inf, dict[str, Tensor]()
-        for step in range(self.steps):
-            if step and not self.warm:
+        for step in range(self.n_steps):
+            if step and not self.keep_weights:
                 self.network_ = self._build_network(data).to(data.device)
-            done = self._fit_network(data, truth, settings, step)
+            done = self._fit_network(data, truth, settings, trial, step)
             history = join_histories(history, done)
             log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
-            self._set_matrices(evidence, evidence.set_gold(self._counted(truth, log_p)))
+            self._count_matrices(problem, problem.set_gold(self._counted(truth, log_p)))
             if (loss := held_out_loss(done)) <= lowest or not kept:
-                lowest, kept = loss, copy.deepcopy(nn.ModuleDict(self._parts()).state_dict())
-            truth = self._infer(evidence, log_p)
-        nn.ModuleDict(self._parts()).load_state_dict(kept)
-        matrices = self._layer.matrices().cpu().double().numpy()
-        self.confusion_ = with_pool(matrices, self.table_.labels_per_annotator())
+                lowest, kept = loss, copy.deepcopy(self._all_modules().state_dict())
+            truth = self._infer(problem, log_p)
+        self._all_modules().load_state_dict(kept)
         return history
 
-    def _counted(self, truth: Tensor, log_p: Tensor) -> Tensor:
-        """Give the classes of items that the matrices are counted from, (n_items, n_classes)."""
-        return truth
-
-    def _log_prior(self, log_p: Tensor) -> Tensor:
-        """Give the prior of the E-step, (n_items, n_classes) or (n_classes,)."""
-        return log_p
+    def _initial_truth(self, problem: CrowdProblem, trial: Trial) -> Tensor:
+        if trial.start is None or trial.start.posterior is None:
+            return problem.votes()
+        return problem.set_gold(problem.tensor(trial.start.posterior))
 
     def _fit_network(
-        self, data: CrowdData, truth: Tensor, settings: Settings, step: int
+        self, data: CrowdData, truth: Tensor, settings: Settings, trial: Trial, step: int
     ) -> list[Epoch]:
-        targets = truth.float().to(data.device)
-        shares = torch.arange(self.steps + 1) * settings.epochs // self.steps
+        self._targets = truth.float().to(data.device)
+        shares = torch.arange(self.n_steps + 1) * settings.epochs // self.n_steps
         part = replace(
             settings,
             epochs=int(shares[step + 1] - shares[step]),
             seed=settings.seed + 7919 * step,
         )
+        return self._train(self.network_, self._objective(trial.mixup), data, part)
 
-        def objective(batch: Batch) -> Tensor:
-            return cross_entropy(self.network_(batch.inputs), targets[batch.item]).mean()
+    def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
+        return cross_entropy(logits, self._targets[batch.item]).mean()
 
-        return self._train(self.network_, objective, self._label_loss, data, part)
+    def _counted(self, truth: Tensor, log_p: Tensor) -> Tensor:
+        """Return the classes from which matrices are counted, (n_items, n_classes)."""
+        return truth
 
-    def _set_matrices(self, evidence: Evidence, truth: Tensor) -> None:
-        counts = evidence.count(truth.to(evidence.dtype)).transpose(1, 2) + self.smoothing
-        # A class that no item of an annotator belongs to leaves nothing to divide by.
+    def _log_prior(self, log_p: Tensor) -> Tensor:
+        """Return the prior of the E-step, (n_items, n_classes) or (n_classes,)."""
+        return log_p
+
+    def _count_matrices(self, problem: CrowdProblem, truth: Tensor) -> None:
+        counts = problem.counts(truth.to(problem.dtype)) + self.smoothing
+        # An annotator who labelled no item of a class leaves nothing to divide by.
         total = counts.sum(2, keepdim=True)
         uniform = torch.full_like(counts, 1 / counts.shape[2])
-        self._layer.set_matrices(torch.where(total > 0, counts / total.clamp_min(1e-30), uniform))
+        matrices = torch.where(total > 0, counts / total.clamp_min(1e-30), uniform)
+        self._annotators.set_matrices(matrices)
 
-    def _infer(self, evidence: Evidence, log_p: Tensor) -> Tensor:
-        columns = self._layer.log_matrices.cpu().transpose(1, 2).to(evidence.dtype)
-        return evidence.infer(columns, self._log_prior(log_p).to(evidence.dtype))[0]
+    def _infer(self, problem: CrowdProblem, log_p: Tensor) -> Tensor:
+        log_matrices = self._annotators.log_matrices().cpu().to(problem.dtype)
+        log_prior = self._log_prior(log_p).to(problem.dtype)
+        return problem.e_step(problem.labels.sum_matrices(log_matrices).add_(log_prior))[0]
 
-    def _build_parts(self, device: torch.device) -> None:
-        self._layer = FixedConfusion(self.table_.n_annotators, self.table_.n_classes).to(device)
+    @property
+    def _annotators(self) -> FixedMatrices:
+        assert isinstance(self.annotator_model_, FixedMatrices)
+        return self.annotator_model_
 
-    def _parts(self) -> dict[str, nn.Module]:
-        return {"network": self.network_, "confusion": self._layer}
+    def _all_modules(self) -> nn.ModuleDict:
+        return nn.ModuleDict(self.learned_modules())
 
-    def _columns(self) -> FixedConfusion:
-        return self._layer
+    def _build_modules(self, device: torch.device) -> None:
+        sizes = self.table_.n_annotators, self.table_.n_classes
+        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)

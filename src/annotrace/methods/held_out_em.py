@@ -1,15 +1,15 @@
-r"""Dawid-Skene whose matrices have never seen the item they judge.
+r"""Dawid-Skene whose matrices have not seen the item they are applied to.
 
-Items are in folds. An item of fold k is judged by matrices counted on the other folds, and by a
-prior of its own, p(class | features), from a classifier that learned from the other folds. Nothing
-that judges an item has learned from its labels, so nothing gives an item's labels back to it::
+Items are in folds. The posterior of an item of fold k uses matrices counted on the other folds and
+a prior of its own, p(class | features), from a classifier trained on the other folds. Nothing that
+judges an item has learned from its labels, so nothing returns an item's labels to it::
 
     E: q_n(i)      ~ p_n(i)^(1/T) prod_r A^(-k(n))[r, i, label]
     M: A^(-k)[r, i] = (alpha_i + sum over items not in fold k) normalised
 
-The matrices have a Dirichlet prior alpha that all annotators share; centre and strength are
-learned (`dirichlet`). The temperature T is what makes the labels likeliest: it takes back what the
-classifier is too sure or too unsure.
+The matrices have a Dirichlet prior alpha that all annotators share; its centre and strength are
+learned (`annotrace.crowd.dirichlet`). The temperature T makes the labels most likely: it corrects a
+classifier that is overconfident or underconfident.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from annotrace.aggregation.dirichlet import pool
-from annotrace.aggregation.evidence import Evidence
-from annotrace.aggregation.temperature import STARTING_STRENGTH, fit_temperature
+from annotrace.crowd.dirichlet import update_pool
+from annotrace.crowd.problem import CrowdProblem
+from annotrace.crowd.temperature import INITIAL_STRENGTH, fit_temperature
 from annotrace.labels.table import LabelTable
 
-STEPS = 20
+N_ITER = 20
 CALIBRATE_EVERY = 5
 
 
 class HeldOutEM:
-    """The EM of cross-fitting: matrices for each fold, from all others.
+    """The EM of cross-fitting: matrices for each fold, counted on all others.
 
     Parameters
     ----------
@@ -37,82 +37,86 @@ class HeldOutEM:
     fold : ndarray of shape (n_items,)
         From 0.
     gold : ndarray of shape (n_items,)
-        The known class of each item, -1 where it is not known.
+        The class of each gold item, -1 elsewhere.
 
     Attributes
     ----------
     posterior : Tensor of shape (n_items, n_classes)
     temperature : float
     label_loss : float
-        Negative log-likelihood of the labels, mean over labels.
+        Negative log-likelihood per label.
     """
 
     def __init__(self, table: LabelTable, fold: NDArray[np.int64], gold: NDArray[np.int32]) -> None:
         self.n_folds = int(fold.max()) + 1
         self.shape = (table.n_annotators, table.n_classes, table.n_classes)
-        # An annotator is one for each fold: then one pass counts, and one judges, for all folds.
-        self.evidence = Evidence(_one_for_each_fold(table, fold, self.n_folds), gold)
+        # One annotator per fold and annotator: then one pass counts, and one infers, for all folds.
+        self.problem = CrowdProblem(_annotators_by_fold(table, fold, self.n_folds), gold)
         self.temperature = 1.0
         self.label_loss = float("inf")
-        self.posterior = self.evidence.votes()
+        self.posterior = self.problem.votes()
 
-    def begin_with(self, posterior: Tensor) -> None:
-        """Set the posterior that a classifier is to learn from, but for what is known."""
-        self.posterior = self.evidence.set_gold(posterior.to(self.evidence.dtype))
+    def set_posterior(self, posterior: Tensor) -> None:
+        """Set the posterior that a classifier is to learn from; gold items stay certain."""
+        self.posterior = self.problem.set_gold(posterior.to(self.problem.dtype))
 
-    def start(self, truth: Tensor) -> None:
-        """Count matrices from the classes that some other model gives, (n_items, n_classes)."""
-        counts = self._count(truth.to(self.evidence.dtype))
-        crowd = counts.sum((0, 1)) + 0.1
-        self._prior = STARTING_STRENGTH * (crowd / crowd.sum(0))[None]
-        self._learn(counts)
+    def count_matrices(self, truth: Tensor) -> None:
+        """Start with matrices counted from class probabilities, (n_items, n_classes)."""
+        counts = self._counts(truth.to(self.problem.dtype))
+        pool = counts.sum((0, 1)) + 0.1
+        self._prior = INITIAL_STRENGTH * (pool / pool.sum(1, keepdim=True))[None]
+        self._update_matrices(counts)
 
-    def start_from(self, matrices: Tensor) -> None:
-        """Begin with given matrices, (n_annotators, n_classes, n_classes), for every fold."""
-        columns = matrices.to(self.evidence.dtype).transpose(1, 2).clamp(min=1e-4)
-        crowd = columns.mean(0, keepdim=True)
-        self._prior = STARTING_STRENGTH * crowd / crowd.sum(1, keepdim=True)
-        self._columns = columns.repeat(self.n_folds, 1, 1)
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Start with given matrices, (n_annotators, n_classes, n_classes), for every fold."""
+        matrices = matrices.to(self.problem.dtype).clamp(min=1e-4)
+        pool = matrices.mean(0, keepdim=True)
+        self._prior = INITIAL_STRENGTH * pool / pool.sum(2, keepdim=True)
+        self._held_out = matrices.repeat(self.n_folds, 1, 1)
 
     def run(self, logits: Tensor) -> None:
-        """Find classes and matrices that agree, given what a classifier says of held-out items.
+        """Alternate between posterior and matrices, given out-of-fold logits.
 
         Parameters
         ----------
         logits : Tensor of shape (n_items, n_classes)
         """
-        logits = logits.to(self.evidence.dtype)
-        for step in range(STEPS):
-            labels = self.evidence.add_up(self._columns.log())
+        logits = logits.to(self.problem.dtype)
+        for step in range(N_ITER):
+            likelihood = self._likelihood()
             if step % CALIBRATE_EVERY == 0:
-                self.temperature = fit_temperature(self.evidence, logits, labels)[0]
+                self.temperature = fit_temperature(self.problem, logits, likelihood)[0]
             log_p = torch.log_softmax(logits / self.temperature, 1)
-            self.posterior, log_evidence = self.evidence.normalise(labels.add_(log_p))
-            counts = self._count(self.posterior)
-            self._prior = pool(counts.sum(0), self._prior)
-            self._learn(counts)
-        self.label_loss = -log_evidence / self.evidence.table.n_labels
+            self.posterior, log_evidence = self.problem.e_step(likelihood.add_(log_p))
+            counts = self._counts(self.posterior)
+            self._prior = update_pool(counts.sum(0), self._prior)
+            self._update_matrices(counts)
+        self.label_loss = -log_evidence / self.problem.table.n_labels
 
-    def judge(self, logits: Tensor) -> float:
-        """Give the loss of a label by a classifier, at its best temperature, as matrices stand."""
-        labels = self.evidence.add_up(self._columns.log())
-        loss = fit_temperature(self.evidence, logits.to(self.evidence.dtype), labels)[1]
-        return loss / self.evidence.table.n_labels
+    def score(self, logits: Tensor) -> float:
+        """Return the loss per label of a classifier at its best temperature, matrices fixed."""
+        logits = logits.to(self.problem.dtype)
+        loss = fit_temperature(self.problem, logits, self._likelihood())[1]
+        return loss / self.problem.table.n_labels
 
     def matrices(self) -> Tensor:
-        """Give the matrices by all labels, (n_annotators, n_classes, n_classes)."""
-        columns = self._count(self.posterior).sum(0) + self._prior
-        return (columns / columns.sum(1, keepdim=True)).transpose(1, 2).contiguous()
+        """Return the matrices by all labels, (n_annotators, n_classes, n_classes)."""
+        counts = self._counts(self.posterior).sum(0) + self._prior
+        return (counts / counts.sum(2, keepdim=True)).contiguous()
 
-    def _count(self, truth: Tensor) -> Tensor:
-        return self.evidence.count(truth).view(self.n_folds, *self.shape)
+    def _likelihood(self) -> Tensor:
+        return self.problem.labels.sum_matrices(self._held_out.log())
 
-    def _learn(self, counts: Tensor) -> None:
+    def _counts(self, truth: Tensor) -> Tensor:
+        """Return counts by fold, (n_folds, n_annotators, n_classes, n_classes)."""
+        return self.problem.counts(truth).unflatten(0, (self.n_folds, -1))
+
+    def _update_matrices(self, counts: Tensor) -> None:
         others = (counts.sum(0) - counts).clamp_(min=0) + self._prior
-        self._columns = (others / others.sum(2, keepdim=True)).view(-1, *self.shape[1:])
+        self._held_out = (others / others.sum(3, keepdim=True)).flatten(0, 1)
 
 
-def _one_for_each_fold(table: LabelTable, fold: NDArray[np.int64], n_folds: int) -> LabelTable:
+def _annotators_by_fold(table: LabelTable, fold: NDArray[np.int64], n_folds: int) -> LabelTable:
     return LabelTable.from_codes(
         table.item,
         fold[table.item] * table.n_annotators + table.annotator,

@@ -1,11 +1,11 @@
 """Model-bootstrapped EM (Khetan et al., ICLR 2018): Algorithm 3 of the paper.
 
-As generalized EM, with two changes that let it learn from one label an item. The matrices are
-counted from what the network *predicts*, one class an item, so that they need no second label to
+As generalized EM, with two changes that let it learn from one label per item. The matrices are
+counted from what the network *predicts*, one class per item, so that they need no second label to
 disagree with; and the prior of the E-step is the share of each class among these predictions, so
-that the network has no say in it twice.
+that the network is not counted twice.
 
-The same slips of the paper's listing are mended as in `gem`.
+The same errors of the paper's listing are corrected as in `gem`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class ModelBootstrappedEM(GeneralizedEM):
 
     Parameters
     ----------
-    steps, smoothing, warm
-        As in `GeneralizedEM`. Two steps, as in the original; more feed errors back. Digits with
-        one label an item by pairwise flippers at .5, four draws: .866 by two steps, .836 by four;
-        .905 by two with ``warm=False``.
+    n_steps, smoothing, keep_weights
+        As in `GeneralizedEM`. Two steps, as in the original; more feed errors back. Digits with one
+        label per item by pairwise flippers at .5, four draws: .866 with two steps, .836 with four;
+        .905 with two and ``keep_weights=False``.
     **others
-        See `CrowdEstimator`.
+        See `NetworkEstimator` and `CrowdEstimator`.
     """
 
-    steps: Count = 2
+    n_steps: Count = 2
     smoothing: NotNegative = 0.1
 
     method: ClassVar[str] = "mbem"

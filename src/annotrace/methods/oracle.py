@@ -1,6 +1,6 @@
-"""The confusion matrices given: how well the classifier could do if the annotators were known.
+"""The confusion matrices given: how good the classifier would be if the annotators were known.
 
-The upper bound of the paper's figures. Also of use where annotators are known from their past.
+The upper bound of the paper's figures. Also of use where annotators are known from earlier work.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.losses import crowd_nll
 from annotrace.errors import InputError
-from annotrace.methods.base import CrowdEstimator
-from annotrace.models import FixedConfusion, crowd_nll
+from annotrace.methods.network_estimator import NetworkEstimator
+from annotrace.methods.recipe import Trial
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Oracle(CrowdEstimator):
+class Oracle(NetworkEstimator):
     """A classifier learned through known confusion matrices.
 
     Parameters
@@ -27,27 +29,25 @@ class Oracle(CrowdEstimator):
     confusion : array-like of shape (n_annotators, n_classes, n_classes)
         confusion[annotator, true, reported], in the order of the table's annotators and classes.
     **others
-        See `CrowdEstimator`.
+        See `NetworkEstimator` and `CrowdEstimator`.
     """
 
     confusion: Any = None
 
     method: ClassVar[str] = "oracle"
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        self._layer.set_matrices(self._given())
+    def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
+        """Minimise the cross-entropy of the labels through the given matrices."""
+        matrices = torch.as_tensor(np.asarray(self._checked(), dtype=np.float32))
+        self.annotator_model_ = FixedMatrices(matrices).to(data.device)
+        return self._train(self.network_, self._objective(trial.mixup), data, settings)
 
-        def objective(batch: Batch) -> Tensor:
-            def label_loss(logits: Tensor) -> Tensor:
-                return crowd_nll(logits, self._layer, batch.row, batch.annotator, batch.label)
+    def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
+        model, labels = self.annotator_model_, (batch.row, batch.annotator, batch.label)
+        assert model is not None
+        return self._with_gold(batch, logits, lambda given: crowd_nll(given, model, *labels))
 
-            return self._with_gold(batch, self.network_(batch.inputs), label_loss)
-
-        history = self._train(self.network_, objective, self._label_loss, data, settings)
-        self.confusion_ = self._layer.matrices().cpu().double().numpy()
-        return history
-
-    def _given(self) -> Tensor:
+    def _checked(self) -> Any:
         expected = (self.table_.n_annotators, self.table_.n_classes, self.table_.n_classes)
         if self.confusion is None or np.shape(self.confusion) != expected:
             got = None if self.confusion is None else np.shape(self.confusion)
@@ -55,13 +55,8 @@ class Oracle(CrowdEstimator):
                 f"Expected `confusion` of shape {expected} (annotators, true, reported), "
                 f"but got {got}."
             )
-        return torch.as_tensor(np.asarray(self.confusion, dtype=np.float32))
+        return self.confusion
 
-    def _build_parts(self, device: torch.device) -> None:
-        self._layer = FixedConfusion(self.table_.n_annotators, self.table_.n_classes).to(device)
-
-    def _parts(self) -> dict[str, nn.Module]:
-        return {"network": self.network_, "confusion": self._layer}
-
-    def _columns(self) -> FixedConfusion:
-        return self._layer
+    def _build_modules(self, device: torch.device) -> None:
+        sizes = self.table_.n_annotators, self.table_.n_classes
+        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)

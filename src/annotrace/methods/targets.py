@@ -1,64 +1,45 @@
-"""Networks that learn a target for each item: what several methods share."""
+"""Networks that learn one target per item: what several methods share."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.aggregation import MajorityVote
+from annotrace.crowd.em import clamp_posterior
 from annotrace.labels import LabelTable
-from annotrace.labels.vocabulary import look_up
-from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.network_estimator import NetworkEstimator
+from annotrace.methods.recipe import Trial
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TargetEstimator(CrowdEstimator):
-    """A classifier trained on one target, hard or soft, for each item."""
+class TargetEstimator(NetworkEstimator):
+    """A classifier trained on one target, hard or soft, per item."""
 
     @abstractmethod
-    def _targets(self, settings: Settings) -> Tensor:
-        """Give the target of each item, shape (n_items, n_classes)."""
+    def _make_targets(self, settings: Settings) -> Tensor:
+        """Return the target of each item, shape (n_items, n_classes)."""
 
-    def _row_loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Give the loss of each row, shape (n_rows,)."""
-        return cross_entropy(logits, targets)
+    def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
+        """Minimise the cross-entropy of the targets."""
+        targets = clamp_posterior(self._make_targets(settings).numpy(), self.gold_)
+        self._targets = torch.from_numpy(targets).float().to(data.device)
+        return self._train(self.network_, self._objective(trial.mixup), data, settings)
 
-    def _batch_loss(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Give the loss to minimise on a batch, a scalar."""
-        return self._row_loss(self.network_(batch.inputs), targets[batch.item]).mean()
+    def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
+        return cross_entropy(logits, self._targets[batch.item]).mean()
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
-        targets = settle(self._targets(settings), self.gold_).float().to(data.device)
-
-        def objective(batch: Batch) -> Tensor:
-            return self._batch_loss(batch, targets)
-
-        def score(batch: Batch) -> tuple[Tensor, int]:
-            logits = self.network_(batch.inputs)
-            return cross_entropy(logits, targets[batch.item]).sum(), len(batch.item)
-
-        return self._train(self.network_, objective, score, data, settings)
-
-    def _columns(self) -> None:
-        return None
-
-
-def settle(targets: Tensor, gold: NDArray[np.int32]) -> Tensor:
-    """Give targets (n_items, n_classes) that are certain where the class is known."""
-    known = torch.from_numpy(gold).long()
-    certain = F.one_hot(known.clamp_min(0), targets.shape[1]).to(targets)
-    return torch.where(known[:, None] >= 0, certain, targets)
+    def _score(self, batch: Batch, logits: Tensor) -> tuple[Tensor, int]:
+        return cross_entropy(logits, self._targets[batch.item]).sum(), len(batch.item)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Give the cross-entropy of soft targets row by row, shape (..., n_rows).
+    """Return the cross-entropy of soft targets for each row, shape (..., n_rows).
 
     Parameters
     ----------
@@ -69,6 +50,6 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def majority_targets(table: LabelTable, seed: int) -> Tensor:
-    """Give the majority vote of each item as a row of 0 and 1, ties broken by seed."""
-    winner = look_up(MajorityVote(random_state=seed).fit(table).predict(), table.classes)
+    """Return the majority vote of each item as a row of 0 and 1, ties broken by seed."""
+    winner = MajorityVote(random_state=seed).fit(table).result_.estimate
     return F.one_hot(torch.from_numpy(winner).long(), table.n_classes).float()

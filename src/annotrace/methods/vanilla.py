@@ -1,7 +1,7 @@
 """A plain classifier: cross-entropy on the majority vote of an item, or on every label.
 
-The yardstick of every other method. A network trained so learns the noise of its annotators with
-the truth; weight decay and early stopping only put that off.
+The baseline of every other method. A network trained like this learns the noise of its annotators
+along with the truth; weight decay and early stopping only delay that.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class Vanilla(TargetEstimator):
     Parameters
     ----------
     targets : {"majority", "every"}
-        What the network learns: the majority vote of each item, ties broken by `random_state`;
-        or every label by itself.
+        What the network learns: the majority vote of each item, ties broken by `random_state`; or
+        every label by itself.
     **others
-        See `CrowdEstimator`.
+        See `NetworkEstimator` and `CrowdEstimator`.
     """
 
     targets: Literal["majority", "every"] = "majority"
 
     method: ClassVar[str] = "vanilla"
 
-    def _targets(self, settings: Settings) -> Tensor:
+    def _make_targets(self, settings: Settings) -> Tensor:
         if self.targets == "majority":
             return majority_targets(self.table_, settings.seed)
         return torch.from_numpy(self.table_.votes())

@@ -1,13 +1,13 @@
 """Weighted Doctor Net (Guan et al., AAAI 2018): a head for each annotator on a shared body.
 
-Each head learns to say what its annotator would say. Then, with body and heads held still, weights
-are learned for averaging what the heads say, so that the average fits the votes of an item. There
-is no hidden truth and no confusion matrix: weights follow how much an annotator's habits show in
-the votes, not who is right. (Weights fitted to majority votes favour those who are right, but lost
+Each head learns to predict the labels of its annotator. Then, with body and heads frozen, weights
+are learned for averaging the heads, so that the average fits the votes of an item. There is no
+hidden truth and no confusion matrix: the weights reflect how much an annotator's labels contribute
+to the votes, not who is correct. (Weights fitted to majority votes favour those who are, but lost
 eight points on digits with five flippers, dense: .85 against .93.)
 
-Heads get sparse gradients where annotators are many, and the weights are then learned from a
-sample of heads at a time.
+With many annotators heads have sparse gradients, and the weights are learned from a sample of heads
+at a time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from annotrace.aggregation.evidence import Evidence
+from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.vocabulary import look_up
-from annotrace.methods.base import CrowdEstimator
-from annotrace.methods.continuing import Before
-from annotrace.methods.steps import PREDICT_BATCH
+from annotrace.methods.base import PREDICT_BATCH
+from annotrace.methods.network_estimator import NetworkEstimator
+from annotrace.methods.recipe import Trial
 from annotrace.methods.targets import cross_entropy
+from annotrace.methods.warm_start import Previous
 from annotrace.parameters import Count
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
@@ -46,37 +47,37 @@ class AnnotatorHeads(nn.Module):
         super().__init__()
         self.n_classes = n_classes
         self.sparse = n_annotators > SPARSE_ABOVE
-        # All heads begin alike, so that one with few labels stays near the others.
+        # All heads start equal, so that one with few labels stays near the others.
         start = nn.Linear(width, n_classes)
         head = torch.cat([start.weight, start.bias[:, None]], dim=1).detach().flatten()
         self.weight = nn.Parameter(head.repeat(n_annotators, 1))
 
     def forward(self, features: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
-        """Give what each label's annotator would say of its row: logits (n_labels, n_classes)."""
+        """Return the logits of each label's annotator for its row, (n_labels, n_classes)."""
         heads = F.embedding(annotator, self.weight, sparse=self.sparse)
         heads = heads.view(len(annotator), self.n_classes, -1)
-        said = torch.bmm(heads[:, :, :-1], features[row][:, :, None]).squeeze(2)
-        return said + heads[:, :, -1]
+        logits = torch.bmm(heads[:, :, :-1], features[row][:, :, None]).squeeze(2)
+        return logits + heads[:, :, -1]
 
     def everyone(self, features: Tensor, annotators: Tensor) -> Tensor:
-        """Give what some annotators would say of every row: (n_rows, n_annotators, n_classes)."""
+        """Return the probabilities of some annotators' labels, (n_rows, n_annotators, n_classes)."""
         heads = self.weight[annotators].view(len(annotators), self.n_classes, -1)
-        said = torch.einsum("nw,acw->nac", features, heads[:, :, :-1])
-        return (said + heads[:, :, -1]).softmax(2)
+        logits = torch.einsum("nw,acw->nac", features, heads[:, :, :-1])
+        return (logits + heads[:, :, -1]).softmax(2)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class WeightedDoctorNet(CrowdEstimator):
-    """A head for each annotator, averaged by learned weights.
+class WeightedDoctorNet(NetworkEstimator):
+    """A head for each annotator, averaged with learned weights.
 
-    Heads say what annotators would: classes that are known for certain only weigh them.
+    Heads predict annotators' labels, so gold items contribute to the weights only.
 
     Parameters
     ----------
     width : int
-        Features that the body gives to the heads (a module of one's own gives its outputs).
+        Features that the body passes to the heads (your own module passes its outputs).
     **others
-        See `CrowdEstimator`.
+        See `NetworkEstimator` and `CrowdEstimator`.
 
     Attributes
     ----------
@@ -88,30 +89,32 @@ class WeightedDoctorNet(CrowdEstimator):
 
     method: ClassVar[str] = "wdn"
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
+    def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
+        """Train body and heads, then the weights of the heads."""
         learned = nn.ModuleDict({"network": self.network_, "heads": self._heads})
-
-        def said_wrongly(batch: Batch) -> tuple[Tensor, int]:
-            logits = self._heads(self.network_(batch.inputs), batch.row, batch.annotator)
-            return F.cross_entropy(logits, batch.label, reduction="sum"), len(batch.label)
+        score = None if self.select != "likelihood" else self._head_loss
 
         def objective(batch: Batch) -> Tensor:
-            return said_wrongly(batch)[0] / len(batch.item)
+            return self._head_loss(batch)[0] / len(batch.item)
 
-        history = self._train(learned, objective, said_wrongly, data, settings)
+        history = self._train(learned, objective, data, settings, score)
         self._learn_weights(data, settings)
         return history
 
+    def _head_loss(self, batch: Batch) -> tuple[Tensor, int]:
+        logits = self._heads(self.network_(batch.inputs), batch.row, batch.annotator)
+        return F.cross_entropy(logits, batch.label, reduction="sum"), len(batch.label)
+
     def _learn_weights(self, data: CrowdData, settings: Settings) -> None:
-        votes = Evidence(self.table_, self.gold_).votes().float().to(data.device)
+        votes = CrowdProblem(self.table_, self.gold_).votes().float().to(data.device)
 
         def objective(batch: Batch) -> Tensor:
             with torch.no_grad():
                 features = self.network_.eval()(batch.inputs)
                 some = self._some_annotators()
-                said = self._heads.everyone(features, some)
+                labels = self._heads.everyone(features, some)
             share = self._average.weight[some, 0].softmax(0)
-            log_average = torch.einsum("a,nac->nc", share, said).clamp_min(1e-12).log()
+            log_average = torch.einsum("a,nac->nc", share, labels).clamp_min(1e-12).log()
             return cross_entropy(log_average, votes[batch.item]).mean()
 
         def score(batch: Batch) -> tuple[Tensor, int]:
@@ -119,7 +122,8 @@ class WeightedDoctorNet(CrowdEstimator):
             return cross_entropy(average.log(), votes[batch.item]).sum(), len(batch.item)
 
         part = replace(settings, epochs=max(1, settings.epochs // 4), lr=10 * settings.lr)
-        self._train(self._average, objective, score, data, part)
+        chosen = score if self.select == "likelihood" else None
+        self._train(self._average, objective, data, part, chosen)
         self.weights_ = self._shares().cpu().double().numpy()
 
     def _some_annotators(self) -> Tensor:
@@ -134,7 +138,7 @@ class WeightedDoctorNet(CrowdEstimator):
         return logits.softmax(0)
 
     def _averaged(self, features: Tensor) -> Tensor:
-        """Average what all annotators would say, some heads at a time, (n_rows, n_classes)."""
+        """Return the weighted average of all heads, some at a time, (n_rows, n_classes)."""
         shares = self._shares()
         parts = [
             torch.einsum("a,nac->nc", shares[part], self._heads.everyone(features, part))
@@ -158,7 +162,8 @@ class WeightedDoctorNet(CrowdEstimator):
     def _n_outputs(self) -> int:
         return self.table_.n_classes if isinstance(self.backbone, nn.Module) else self.width
 
-    def _build_parts(self, device: torch.device) -> None:
+    def _build_modules(self, device: torch.device) -> None:
+        self.annotator_model_ = None
         table = self.table_
         self._active = torch.from_numpy(table.labels_per_annotator().nonzero()[0]).to(device)
         self._heads = AnnotatorHeads(table.n_annotators, self._n_outputs(), table.n_classes)
@@ -167,16 +172,14 @@ class WeightedDoctorNet(CrowdEstimator):
         nn.init.zeros_(self._average.weight)
 
     @torch.no_grad()
-    def _go_on_from(self, before: Before) -> None:
-        """Keep the heads and weights of annotators by name; new ones begin with the mean."""
-        place = torch.from_numpy(look_up(self.table_.annotators, before.table.annotators)).long()
+    def _initialize_from(self, previous: Previous) -> None:
+        """Keep the heads and weights of annotators by name; new ones start with the mean."""
+        place = torch.from_numpy(look_up(self.table_.annotators, previous.table.annotators)).long()
         for name, part in (("heads", self._heads), ("average", self._average)):
-            learned = before.parts[name].get_parameter("weight")
+            learned = previous.modules[name].get_parameter("weight")
             with_mean = torch.cat([learned, learned.mean(0, keepdim=True)])
             part.weight.copy_(with_mean[place.to(learned.device)])
 
-    def _parts(self) -> dict[str, nn.Module]:
+    def learned_modules(self) -> dict[str, nn.Module]:
+        """Return by name all modules that a saved run must hold."""
         return {"network": self.network_, "heads": self._heads, "average": self._average}
-
-    def _columns(self) -> None:
-        return None

@@ -1,0 +1,290 @@
+"""A fitted result as a folder: each file written whole, checked when read, never pickled.
+
+::
+
+    truth.csv          item, label, confidence, one column per class
+    annotators.csv     annotator, n_labels, skill, low, high, flags
+    confusion.npz      confusion (annotators, classes, classes), annotators, classes
+    model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
+    run.json           method, parameters, diagnosis, versions, checksum
+
+The commands add report.html.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from annotrace.crowd.annotator_model import AnnotatorModel
+from annotrace.crowd.result import CrowdResult
+from annotrace.diagnosis.fitted import annotator_frame
+from annotrace.errors import RunError
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import Names, as_names
+from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
+from annotrace.version import FORMAT, __version__, versions
+
+_CODES = ("item", "annotator", "label", "truth")
+_VOCABULARIES = ("items", "annotators", "classes")
+_RESULT = ("posterior", "estimate", "prior", "gold", "prior_counts")
+_REQUIRED = {"kind", "method", "params", "learned", "positional", "is_vote", "sha256"}
+
+
+class Fitted(Protocol):
+    """A fitted classifier or aggregation."""
+
+    method: str
+    result_: CrowdResult
+
+    @property
+    def confidence_(self) -> NDArray[Any]:
+        """Probability that each item's class is correct."""
+        ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
+        ...
+
+    def learned_modules(self) -> dict[str, nn.Module]:
+        """Return by name all modules that a saved run must hold."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a saved run says about the fit, in plain types."""
+        ...
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """What a folder holds.
+
+    Attributes
+    ----------
+    description : dict
+        The content of run.json.
+    table : LabelTable
+    arrays : dict of ndarray
+        The arrays of the result.
+    learned : dict
+        Attributes that `fit` set, by name.
+    modules : dict of dict of Tensor
+        The state of each learned module.
+    """
+
+    description: dict[str, Any]
+    table: LabelTable
+    arrays: dict[str, NDArray[Any]]
+    learned: dict[str, Any]
+    modules: dict[str, dict[str, Tensor]]
+
+    @property
+    def gold(self) -> NDArray[np.int32]:
+        """The class of each gold item, -1 elsewhere."""
+        return self.arrays["gold"]
+
+    def result(self, annotator_model: AnnotatorModel | None) -> CrowdResult:
+        """Return the result, with an annotator model that was restored."""
+        return CrowdResult(
+            table=self.table,
+            annotator_model=annotator_model,
+            is_vote=self.description["is_vote"],
+            **self.arrays,
+        )
+
+
+def save_run(model: Fitted, folder: Path) -> None:
+    """Write a fitted model to a folder, each file whole or not at all."""
+    from safetensors.torch import save
+
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder} is a file; give a folder to save to.")
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()}
+    content = save(tensors)
+    with replacing(folder / "model.safetensors") as file:
+        file.write(content)
+    result = model.result_
+    write_classes(
+        folder / "truth.csv",
+        result.table.items.tolist(),
+        result.table.classes,
+        result.posterior,
+        labels=result.table.classes[result.estimate],
+        confidence=model.confidence_,
+    )
+    write_csv(annotator_frame(result), folder / "annotators.csv")
+    if result.annotator_model is not None:
+        write_confusion(folder, result.table, result.matrices())
+    else:
+        (folder / "confusion.npz").unlink(missing_ok=True)
+    description = _describe(model) | {"sha256": hashlib.sha256(content).hexdigest()}
+    with replacing(folder / "run.json") as file:
+        file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
+
+
+def read_run(folder: Path) -> SavedRun:
+    """Read a folder that `save_run` wrote.
+
+    Raises
+    ------
+    RunError
+        If the run is missing, damaged, or from another version.
+    """
+    description = _read_description(folder)
+    tensors = _read_tensors(folder, description)
+    learned = {name: tensor.numpy() for name, tensor in _part(tensors, "learned").items()}
+    parts = {name.partition(".")[0] for name in tensors} - {"labels", "result", "learned"}
+    return SavedRun(
+        description,
+        _read_table(_part(tensors, "labels"), description["positional"]),
+        {name: tensor.numpy() for name, tensor in _part(tensors, "result").items()},
+        learned | description["learned"],
+        {part: _part(tensors, part) for part in parts},
+    )
+
+
+def plain_params(model: Fitted) -> dict[str, Any]:
+    """Return the parameters that determine a model and that a file can hold."""
+    params = {
+        name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+        for name, value in model.get_params(deep=False).items()
+        if name not in ("callbacks", "checkpoint", "device")
+    }
+    plain = (str, int, float, dict, np.generic, type(None))
+    return {name: value for name, value in params.items() if isinstance(value, plain)}
+
+
+def _tensors(model: Fitted) -> dict[str, Tensor]:
+    table, result = model.result_.table, model.result_
+    tensors = {f"labels.{name}": _as_tensor(getattr(table, name)) for name in _CODES[:3]}
+    if table.truth is not None:
+        tensors["labels.truth"] = _as_tensor(table.truth)
+    for name in _VOCABULARIES:
+        tensors[f"labels.{name}"] = _pack(getattr(table, name))
+    for name in _RESULT:
+        if getattr(result, name) is not None:
+            tensors[f"result.{name}"] = _as_tensor(getattr(result, name))
+    for name, value in _learned(model).items():
+        if isinstance(value, np.ndarray):
+            tensors[f"learned.{name}"] = _as_tensor(value)
+    for part, module in model.learned_modules().items():
+        tensors |= {f"{part}.{name}": each for name, each in module.state_dict().items()}
+    return tensors
+
+
+def _learned(model: Fitted) -> dict[str, Any]:
+    """Return the attributes that `fit` set and that do not follow from the result."""
+    known = {id(getattr(model.result_, name)) for name in _RESULT}
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if name.endswith("_")
+        and not name.startswith("_")
+        and name not in ("classes_", "feature_names_in_", "confusion_", "history_")
+        and id(value) not in known
+        and (
+            isinstance(value, bool | int | float | str | dict | list | np.generic)
+            or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+        )
+    }
+
+
+def _describe(model: Fitted) -> dict[str, Any]:
+    table, result = model.result_.table, model.result_
+    learned = _learned(model).items()
+    return model.describe() | {
+        "format": FORMAT,
+        "method": model.method,
+        "params": plain_params(model),
+        "learned": {name: value for name, value in learned if not isinstance(value, np.ndarray)},
+        "positional": table.positional,
+        "is_vote": result.is_vote,
+        "counts": {
+            "items": table.n_items,
+            "annotators": table.n_annotators,
+            "labels": table.n_labels,
+            "classes": table.n_classes,
+        },
+        "diagnosis": model.diagnosis_.as_dict() if result.models_annotators else None,
+        "versions": versions(),
+    }
+
+
+def _as_tensor(array: NDArray[Any]) -> Tensor:
+    return torch.from_numpy(np.array(array))
+
+
+def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    prefix = f"{part}."
+    return {k[len(prefix) :]: tensor for k, tensor in tensors.items() if k.startswith(prefix)}
+
+
+def _pack(names: Names) -> Tensor:
+    return torch.frombuffer(bytearray(json.dumps(names.tolist()).encode()), dtype=torch.uint8)
+
+
+def _unpack(packed: Tensor) -> Names:
+    names = json.loads(packed.numpy().tobytes().decode())
+    # The classes of a vector of labels may be floats or booleans, which are not turned into text.
+    return np.array(names) if isinstance(names[0], bool | float) else as_names(names)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
+def _read_table(tensors: dict[str, Tensor], positional: bool) -> LabelTable:
+    truth = tensors.get("truth")
+    return LabelTable(
+        *(tensors[name].numpy() for name in _CODES[:3]),
+        **{name: _unpack(tensors[name]) for name in _VOCABULARIES},
+        truth=None if truth is None else truth.numpy(),
+        positional=positional,
+    )
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / "run.json"
+    if not path.is_file():
+        raise RunError(
+            f"{folder}: no run here, there is no run.json in it. Give the folder that `annotrace "
+            "fit` or `annotrace aggregate` wrote."
+        )
+    try:
+        description: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        written = int(description["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{path}: damaged, it cannot be read as a run ({error!r}).") from None
+    if written != FORMAT:
+        version = description.get("versions", {}).get("annotrace", "?")
+        remedy = "Update annotrace." if written > FORMAT else "Fit again."
+        raise RunError(
+            f"{folder}: written by annotrace {version} in format {written}; this version, "
+            f"{__version__}, reads format {FORMAT}. {remedy}"
+        )
+    missing = _REQUIRED - set(description)
+    if missing:
+        raise RunError(f"{path}: damaged, it lacks {', '.join(sorted(missing))}.")
+    return description
+
+
+def _read_tensors(folder: Path, description: dict[str, Any]) -> dict[str, Tensor]:
+    from safetensors.torch import load
+
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        raise RunError(f"{folder}: incomplete, there is no model.safetensors in it.")
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != description["sha256"]:
+        raise RunError(f"{path}: damaged, its content is not what run.json says was written.")
+    tensors: dict[str, Tensor] = load(content)
+    return tensors

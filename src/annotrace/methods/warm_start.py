@@ -1,0 +1,104 @@
+"""A previous fit, for one that continues from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from annotrace.crowd.pool import pooled_confusion
+from annotrace.errors import InputError, first_few
+from annotrace.labels import LabelTable
+from annotrace.labels.vocabulary import look_up
+
+
+@dataclass(frozen=True)
+class Previous:
+    """What a previous fit learned.
+
+    Attributes
+    ----------
+    table : LabelTable
+    input_shape : tuple of int
+    feature_names : ndarray of shape (n_features,) or None
+        The columns of X, if they have names.
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes) or None
+    fold : ndarray of shape (n_items,) or None
+        The fold of each item, if the method has folds.
+    modules : dict of nn.Module
+        All learned modules by name.
+    """
+
+    table: LabelTable
+    input_shape: tuple[int, ...]
+    feature_names: NDArray[Any] | None
+    confusion: NDArray[Any] | None
+    fold: NDArray[np.int64] | None
+    modules: dict[str, nn.Module]
+
+    @classmethod
+    def of(cls, model: Any) -> Previous:
+        """Return what a fitted estimator has learned."""
+        return cls(
+            model.table_,
+            model.input_shape_,
+            getattr(model, "feature_names_in_", None),
+            getattr(model, "confusion_", None),
+            getattr(model, "fold_", None),
+            model.learned_modules(),
+        )
+
+    def check(
+        self, table: LabelTable, input_shape: tuple[int, ...], feature_names: NDArray[Any] | None
+    ) -> None:
+        """Raise an `InputError` if the learned network does not fit the new data."""
+        if self.table.classes.tolist() != table.classes.tolist():
+            raise InputError(
+                f"Expected the classes of the last fit, {self.table.classes.tolist()}, but got "
+                f"{table.classes.tolist()}: fit with `warm_start=False`."
+            )
+        if self.input_shape != input_shape:
+            raise InputError(
+                f"Expected items of shape {self.input_shape}, as in the last fit, but got "
+                f"{input_shape}: fit with `warm_start=False`."
+            )
+        old, new = self.feature_names, feature_names
+        if old is not None and new is not None and list(old) != list(new):
+            raise InputError(
+                f"Expected the features of the last fit, {first_few(old, 10)}, but got "
+                f"{first_few(new, 10)}: fit with `warm_start=False`."
+            )
+
+    def matrices(self, table: LabelTable) -> NDArray[Any]:
+        """Return the matrices of a table's annotators by name; the pool's for new ones."""
+        assert self.confusion is not None
+        return matrices_by_name(self.table, self.confusion, table)
+
+    def folds(self, table: LabelTable) -> NDArray[np.int64]:
+        """Return the fold of each item of a table by name, -1 for new ones."""
+        assert self.fold is not None
+        return np.append(self.fold, -1)[look_up(table.items, self.table.items)]
+
+
+def matrices_by_name(known: LabelTable, confusion: NDArray[Any], table: LabelTable) -> NDArray[Any]:
+    """Return the matrices of a table's annotators, of whom some are known by name.
+
+    Parameters
+    ----------
+    known : LabelTable
+        The annotators whose matrices are given.
+    confusion : ndarray of shape (n_known, n_classes, n_classes)
+    table : LabelTable
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_classes, n_classes)
+        The pool's matrix for annotators who are not known.
+    """
+    pool = pooled_confusion(confusion, known.labels_per_annotator())
+    with_pool = np.concatenate([confusion, pool[None]])
+    found: NDArray[Any] = with_pool[look_up(table.annotators, known.annotators)]
+    return found

@@ -87,7 +87,7 @@ def in_parquet(**columns):
         (pickled, "pickle can run code"),
         (in_npz(features=X), "has no array `X`; it has features"),
         (in_npz(X=X, items=np.array(["a"])), "Expected 2 names in items of"),
-        (in_npz(X=X, items=np.array(["a", "a"])), "1 stand there more than once: 'a'"),
+        (in_npz(X=X, items=np.array(["a", "a"])), "but got 1 repeated name: 'a'"),
         (
             in_npz(X=np.array([[0, 1], [np.inf, 1]]), items=np.array(["a", "b"])),
             "row index 1 (item 'b'), column 0 is inf",

@@ -45,7 +45,7 @@ def test_a_seed_repeats_the_labels():
 
 
 def test_classes_that_are_unknown_are_refused():
-    with pytest.raises(InputError, match="`truth` codes from 0 to 1, but entry 1 has -1"):
+    with pytest.raises(InputError, match="`truth` codes from 0 to 1, but entry 1 is -1"):
         simulate_labels([0, -1], hammer_spammers(3, 2, 0.9, 0))
 
 

@@ -15,11 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from annotrace.aggregation.evidence import Evidence
-from annotrace.aggregation.merging import merge_tables
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.diagnosis.metrics import skills, with_pool
 from annotrace.errors import InputError
 from annotrace.labels.gold import Gold, known_classes
+from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Number, Seed, check_parameters

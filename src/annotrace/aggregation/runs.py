@@ -26,9 +26,9 @@ from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.diagnosis.metrics import skills
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
-from annotrace.labels.gold import by_name, known_classes
+from annotrace.labels.gold import gold_by_name, known_classes
 from annotrace.labels.vocabulary import Names, as_names, look_up
-from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
+from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
 from annotrace.version import FORMAT, versions
 
 FILES = ("truth.csv", "confusion.npz", "labels.parquet")
@@ -115,11 +115,11 @@ def save_aggregation(aggregation: Aggregation, folder: Path) -> None:
         confidence=aggregation.confidence_,
     )
     write_csv(aggregation._people(), folder / "annotators.csv")
-    write_confusion(folder, table, aggregation.confusion_, past=aggregation._past())
+    write_confusion(folder, table, aggregation.confusion_, prior_counts=aggregation._past())
     table.write(folder / "labels.parquet")
     checksums = {name: _checksum(folder / name) for name in FILES}
     said = _describe(aggregation) | {"sha256": checksums}
-    with replacing(folder / "run.json") as file:
+    with atomic_write(folder / "run.json") as file:
         file.write(json.dumps(said, indent=1).encode() + b"\n")
 
 
@@ -140,7 +140,7 @@ def describe_fitted(fitted: Diagnosed) -> dict[str, Any]:
 
 
 def _describe(aggregation: Aggregation) -> dict[str, Any]:
-    known = by_name(aggregation.table_, aggregation.gold_)
+    known = gold_by_name(aggregation.table_, aggregation.gold_)
     return describe_fitted(aggregation) | {
         "kind": "aggregation",
         "method": name_of(aggregation),

@@ -27,7 +27,7 @@ from annotrace.aggregation.runs import AggregatedRun, describe_fitted, load_aggr
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
-from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
+from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.registry import estimator_class
 from annotrace.models.backbones import Backbone
@@ -56,7 +56,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
         raise RunError(f"{folder} is a file; give a folder to save to.")
     folder.mkdir(parents=True, exist_ok=True)
     weights = save({name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()})
-    with replacing(folder / "model.safetensors") as file:
+    with atomic_write(folder / "model.safetensors") as file:
         file.write(weights)
     table = model.table_
     write_classes(
@@ -73,7 +73,7 @@ def save_run(model: CrowdEstimator, folder: Path) -> None:
     else:
         (folder / "confusion.npz").unlink(missing_ok=True)
     described = json.dumps(_describe(model, weights), indent=1, default=_plain) + "\n"
-    with replacing(folder / "run.json") as file:
+    with atomic_write(folder / "run.json") as file:
         file.write(described.encode())
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace import aggregation
-from annotrace.labels.gold import by_name
+from annotrace.labels.gold import gold_by_name
 from annotrace.methods.targets import TargetEstimator
 from annotrace.parameters import NotNegative
 from annotrace.training import Batch, CrowdData, Settings, draw_mixture, mixed_logits
@@ -59,7 +59,7 @@ class TwoStage(TargetEstimator):
 
     def _aggregated(self, seed: int) -> aggregation.Aggregation:
         made = aggregation.make(self.aggregate, random_state=seed)
-        return made.fit(self.table_, gold=by_name(self.table_, self.gold_))
+        return made.fit(self.table_, gold=gold_by_name(self.table_, self.gold_))
 
     def _targets(self, settings: Settings) -> Tensor:
         self.aggregation_seed_ = settings.seed

@@ -1,8 +1,8 @@
 """Argilla: records as `to_json`, `to_list` and `to_dict` write them, or as a Hugging Face dataset.
 
-Nested, a record has `responses`: for each question a list of who (`user_id`) said what (`value`).
-Flat, as in a dataset, it has columns `QUESTION.responses`, `QUESTION.responses.users` and
-`QUESTION.responses.status`, each with a list. Suggestions are by models, and left alone.
+A nested record has `responses`: for each question a list of `user_id` and `value`.
+A flat record, as in a dataset, has columns `QUESTION.responses`, `QUESTION.responses.users` and
+`QUESTION.responses.status`, each with a list. Suggestions come from models and are not read.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from annotrace.errors import InputError
+from annotrace.labels.documents import EXPORT_AGAIN, Document
 from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
     Answer,
     Format,
     Questions,
@@ -20,17 +20,15 @@ from annotrace.labels.formats.base import (
     as_text,
     entries,
     item_name,
-    objects,
     one_label,
     part,
 )
-from annotrace.labels.formats.documents import Document
 
 _RESPONSES = ".responses"
 
 
 def is_flat(columns: Sequence[Any]) -> bool:
-    """Tell whether some columns are those of a dataset exported from Argilla."""
+    """Whether columns are those of a dataset exported from Argilla."""
     return any(str(name).endswith(_RESPONSES) and f"{name}.users" in columns for name in columns)
 
 
@@ -63,8 +61,8 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
 
 
 def _records(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the records one by one, however they were laid out."""
-    for number, entry in objects(document):
+    """Iterate over the records in any layout."""
+    for number, entry in document.objects():
         if _holds_columns(entry):
             yield from enumerate(_rows(entry, document.place(number)), start=1)
         elif _holds_index(entry):
@@ -74,19 +72,19 @@ def _records(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _holds_columns(entry: dict[str, Any]) -> bool:
-    """Whether it is `to_dict(orient="names")`: for each field a list with an entry a record."""
+    """Whether it is `to_dict(orient="names")`: one list per field."""
     return isinstance(entry.get("id"), list)
 
 
 def _holds_index(entry: dict[str, Any]) -> bool:
-    """Whether it is `to_dict(orient="index")`: for each id a record."""
+    """Whether it is `to_dict(orient="index")`: one record per id."""
     return not _is_nested(entry) and all(isinstance(value, dict) for value in entry.values())
 
 
 def _rows(columns: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
     lengths = {name: len(part(columns, name, list, place)) for name in columns}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"{place}: fields of unequal length {lengths}. {EXPORT_AGAIN}")
+        raise InputError(f"{place}: fields have different lengths {lengths}. {EXPORT_AGAIN}")
     for row in zip(*columns.values(), strict=True):
         yield dict(zip(columns, row, strict=True))
 
@@ -94,7 +92,7 @@ def _rows(columns: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
 def _responses(
     record: dict[str, Any], place: str
 ) -> dict[str, list[tuple[Any, str | None, str | None]]]:
-    """Give what was answered to each question: the value, by whom, and the status."""
+    """Return the answers to each question: value, user and status."""
     if "responses" in record:
         nested = part(record, "responses", dict, place, optional=True)
         return {

@@ -1,7 +1,6 @@
-"""CVAT: "CVAT for images" XML with tags, one file a job.
+"""CVAT: "CVAT for images" XML with tags, one file per job.
 
-With consensus, every replica is a job of its own that only a job's export has; `meta` names whom
-it was assigned to.
+With consensus, every replica is a job that must be exported by itself; `meta` names its assignee.
 """
 
 from __future__ import annotations
@@ -11,15 +10,14 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from annotrace.errors import InputError
+from annotrace.labels.documents import EXPORT_AGAIN, Document
 from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
     Answer,
     Format,
     Questions,
     Skipped,
     one_label,
 )
-from annotrace.labels.formats.documents import Document
 
 
 def _sniff(root: Any) -> bool:
@@ -28,9 +26,9 @@ def _sniff(root: Any) -> bool:
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
     if item not in (None, "name"):
-        raise InputError(f"{document.path}: images have names only. Leave out item= (--item).")
+        raise InputError(f"{document.path}: images have only a name. Remove item= (--item).")
     annotator = None
-    for number, element in document.records():
+    for number, element in document.elements():
         if element.tag == "meta":
             annotator = element.findtext("job/assignee/username") or None
         elif element.tag == "image":
@@ -38,7 +36,7 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
         elif element.tag == "track":
             raise InputError(
                 f"{document.place(number)} is a track of a video. Export the job as 'CVAT for "
-                "images', whose tags hold one class an image."
+                "images', with one tag per image."
             )
 
 

@@ -1,9 +1,9 @@
-"""SageMaker Ground Truth: what each worker answered, in the three places that hold it.
+"""SageMaker Ground Truth: the answers of each worker, in any of three files.
 
-`worker-response/.../OBJECT/TIME.json` has `answers`, and the folder is the only name of the item.
-A consolidation request lists `annotations` for each `dataObject`. The manifest of a job with a
-consolidation of one's own may hold `annotationsFromAllWorkers`; any other manifest has one
-consolidated label an item, and no workers.
+`worker-response/.../OBJECT/TIME.json` has `answers`, and only its folder names the item.
+A consolidation request lists `annotations` for each `dataObject`. The manifest of a job with
+custom consolidation may have `annotationsFromAllWorkers`; any other manifest has one consolidated
+label per item and no workers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
+from annotrace.labels.documents import EXPORT_AGAIN, Document
 from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
     Answer,
     Format,
     Questions,
@@ -22,11 +22,9 @@ from annotrace.labels.formats.base import (
     as_text,
     entries,
     item_name,
-    objects,
     one_label,
     part,
 )
-from annotrace.labels.formats.documents import Document
 
 _ALL_WORKERS = "annotationsFromAllWorkers"
 _METADATA = "-metadata"
@@ -62,7 +60,7 @@ def _label_attributes(record: dict[str, Any]) -> list[str]:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in objects(document):
+    for number, record in document.objects():
         place = document.place(number)
         if "answers" in record:
             name = item_name(
@@ -86,7 +84,7 @@ def _all_workers(record: dict[str, Any], place: str) -> list[dict[str, Any]]:
         if isinstance(record[attribute], dict) and _ALL_WORKERS in record[attribute]:
             return entries(record[attribute], _ALL_WORKERS, place)
     raise InputError(
-        f"{place}: a consolidated manifest has one label an item and no workers. Read the folder "
+        f"{place}: a consolidated manifest has one label per item and no workers. Read the folder "
         "annotations/worker-response of the job's output instead."
     )
 
@@ -103,7 +101,7 @@ def _answer(
 
 
 def _content(entry: dict[str, Any], place: str) -> dict[str, Any]:
-    """Give the form as the worker filled it in; it may be JSON within JSON."""
+    """Return the form that the worker filled in; it may be JSON within JSON."""
     content = entry.get("answerContent")
     if content is None:
         content = part(entry, "annotationData", dict, place).get("content")
@@ -115,12 +113,12 @@ def _content(entry: dict[str, Any], place: str) -> dict[str, Any]:
                 f"{place}: the answer of a worker is not JSON ({error.msg})."
             ) from None
     if not isinstance(content, dict):
-        raise InputError(f"{place}: an answer without content (it may lie in S3). {EXPORT_AGAIN}")
+        raise InputError(f"{place}: an answer has no content (it may be in S3). {EXPORT_AGAIN}")
     return content
 
 
 def _chosen(value: Any) -> Any:
-    """Give what was chosen in an element of the form: a label, labels, or the buttons pressed."""
+    """Return the choice in an element of the form: a label, labels, or pressed buttons."""
     if not isinstance(value, dict):
         return value
     for name in ("label", "labels"):

@@ -1,8 +1,8 @@
 """Label Studio: the exports named JSON and JSON-MIN.
 
-JSON has a task a record, with `annotations` by several people; `result` lists what each of them
-said, by the name of the control (`from_name`). JSON-MIN has an annotation a record: the fields of
-the task, `id`, the answers, `annotator` and when it was made, in this order.
+JSON has one record per task, with `annotations` by several annotators; `result` lists the answers
+of each by the name of the control (`from_name`). JSON-MIN has one record per annotation: the fields
+of the task, `id`, the answers, `annotator` and the time, in this order.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
     Format,
@@ -18,13 +19,11 @@ from annotrace.labels.formats.base import (
     as_text,
     entries,
     item_name,
-    objects,
     one_label,
     part,
 )
-from annotrace.labels.formats.documents import Document
 
-# The controls whose answer is a class; boxes, spans and text are not.
+# The controls whose answers are classes; those of boxes, spans and text are not.
 _VALUES = {"choices": "choices", "rating": "rating", "pairwise": "selected"}
 
 _AFTER_THE_ANSWERS = ("annotator", "annotation_id", "lead_time")
@@ -41,7 +40,7 @@ def _is_full(task: Any) -> bool:
 def _read_full(
     document: Document, questions: Questions, item: str | None
 ) -> Iterator[Answer | Skipped]:
-    for number, task in objects(document):
+    for number, task in document.objects():
         place = document.place(number)
         fields = part(task, "data", dict, place) | {"id": task.get("id")}
         name = item_name(item, ["id"], fields, place)
@@ -66,7 +65,7 @@ def _answer(
 
 
 def _classes_by_control(result: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Gather the classes chosen in each control; several regions give several."""
+    """Collect the chosen classes of each control, over all regions."""
     answers: dict[str, list[Any]] = {}
     for entry in result:
         value, key = entry.get("value"), _VALUES.get(str(entry.get("type")))
@@ -90,7 +89,7 @@ def _is_short(record: Any) -> bool:
 def _read_short(
     document: Document, questions: Questions, item: str | None
 ) -> Iterator[Answer | Skipped]:
-    for number, record in objects(document):
+    for number, record in document.objects():
         place = document.place(number)
         name = item_name(item, ["id"], record, place)
         chosen = questions.choose(_short_questions(record, questions.wanted), place)
@@ -102,7 +101,7 @@ def _read_short(
 
 
 def _short_value(value: Any) -> Any:
-    """Give the classes chosen; what is more than one choice is an object, at times in a list."""
+    """Return the chosen classes; an answer may be an object, sometimes within a list."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
@@ -111,7 +110,7 @@ def _short_value(value: Any) -> Any:
 
 
 def _short_questions(record: Mapping[str, Any], wanted: str | None) -> list[str]:
-    """Tell the answers from the fields of the task: by the name given, else by their place."""
+    """Return the fields that are answers: the one given, else those between id and annotator."""
     if wanted is not None and wanted in record:
         return [wanted]
     names = list(record)

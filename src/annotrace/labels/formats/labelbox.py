@@ -1,6 +1,6 @@
 """Labelbox: the rows (NDJSON) of an export, with radio classifications.
 
-A row has the `data_row` and, for each project, `labels` by several people; a label has
+A row has the `data_row` and, for each project, `labels` by several annotators; a label has
 `classifications`, each with a name and one answer.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
     Format,
@@ -17,11 +18,9 @@ from annotrace.labels.formats.base import (
     as_text,
     entries,
     item_name,
-    objects,
     one_label,
     part,
 )
-from annotrace.labels.formats.documents import Document
 
 
 def _sniff(row: Any) -> bool:
@@ -33,7 +32,7 @@ def _sniff(row: Any) -> bool:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, row in objects(document):
+    for number, row in document.objects():
         place = document.place(number)
         data_row = part(row, "data_row", dict, place)
         name = item_name(item, ["global_key", "external_id", "id"], data_row, place)
@@ -55,11 +54,11 @@ def _answer(
         if "radio_answer" in entry or "checklist_answers" in entry
     }
     chosen = questions.choose(answers, place)
-    said = None if chosen is None else one_label(answers[chosen], item, place)
-    if said is None:
+    answer = None if chosen is None else one_label(answers[chosen], item, place)
+    if answer is None:
         return Skipped("empty")
     by = part(label, "label_details", dict, place).get("created_by")
-    return Answer(number, item, as_text(by), said)
+    return Answer(number, item, as_text(by), answer)
 
 
 def _chosen(classification: dict[str, Any], place: str) -> list[Any]:

@@ -216,9 +216,9 @@ def test_npz_by_the_only_integers_of_two_dimensions_or_by_name(read):
     assert read(npz(R=one, S=two), label="S").n_annotators == 3
 
 
-SPREADSHEET = io.BytesIO()
-with zipfile.ZipFile(SPREADSHEET, "w") as archive:
-    archive.writestr("xl/workbook.xml", "<workbook/>")
+ARCHIVE = io.BytesIO()
+with zipfile.ZipFile(ARCHIVE, "w") as archive:
+    archive.writestr("content.xml", "<spreadsheet/>")
 
 OBJECTS = io.BytesIO()
 np.save(OBJECTS, np.array([[None, 1]], dtype=object), allow_pickle=True)
@@ -325,7 +325,7 @@ BAD_FILES = {
         "'item' cannot be both the item and the annotator column",
     ),
     "npy of one dimension": (npz(labels=np.arange(3)), {}, "cannot detect which array"),
-    "spreadsheet": (SPREADSHEET.getvalue(), {}, "is a damaged xlsx file"),
+    "archive": (ARCHIVE.getvalue(), {}, "is a zip archive, but not an npz or xlsx file"),
     "prose": (
         "Dear all,\nplease find\n",
         {},

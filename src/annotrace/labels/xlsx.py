@@ -19,9 +19,9 @@ from annotrace.labels.vocabulary import encode_values
 def _open(path: Path, start: bytes) -> Document | None:
     if not start.startswith(ZIP):
         return None
-    content = io.BytesIO(read_bytes(path))
+    content = read_bytes(path)
     try:
-        with zipfile.ZipFile(content) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if "xl/workbook.xml" not in archive.namelist():
                 return None
     except zipfile.BadZipFile:
@@ -32,7 +32,7 @@ def _open(path: Path, start: bytes) -> Document | None:
 XLSX = FileType((".xlsx",), _open)
 
 
-def _read_sheet(content: io.BytesIO, source: str) -> Sheet:
+def _read_sheet(content: bytes, source: str) -> Sheet:
     numbered = [
         (number, row) for number, row in enumerate(_read_rows(content, source), start=1) if any(row)
     ]
@@ -54,7 +54,7 @@ def _read_sheet(content: io.BytesIO, source: str) -> Sheet:
     )
 
 
-def _read_rows(content: io.BytesIO, source: str) -> list[list[str]]:
+def _read_rows(content: bytes, source: str) -> list[list[str]]:
     """Return the rows of the first sheet, counted from row 1, all of the same length."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
@@ -64,7 +64,7 @@ def _read_rows(content: io.BytesIO, source: str) -> list[list[str]]:
             "pip install 'annotrace[xlsx]', or save the sheet as csv."
         ) from None
     try:
-        sheet = CalamineWorkbook.from_filelike(content).get_sheet_by_index(0)
+        sheet = CalamineWorkbook.from_filelike(io.BytesIO(content)).get_sheet_by_index(0)
         rows = sheet.to_python(skip_empty_area=False)
     except (CalamineError, IndexError) as error:
         reason = " ".join(str(error).split()).rstrip(".")

@@ -34,7 +34,7 @@ from annotrace.parameters import (
     Count,
     NotNegative,
     Positive,
-    ProperShare,
+    ProperFraction,
     Seed,
     check_parameters,
 )
@@ -137,7 +137,7 @@ class CrowdEstimator(_Learned, Steps, Diagnosed, ClassifierMixin, BaseEstimator,
     weight_decay: NotNegative | None = None
     schedule: Schedule | None = None
     patience: Count | None = None
-    validation: ProperShare = 0.1
+    validation: ProperFraction = 0.1
     select: Literal["likelihood", "labels", "truth"] = "likelihood"
     precision: Precision = "float32"
     fast: bool = True

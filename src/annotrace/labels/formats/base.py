@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from annotrace.errors import InputError, first_few
 from annotrace.labels.documents import EXPORT_AGAIN, Document
+
+T = TypeVar("T")
 
 
 class Answer(NamedTuple):
@@ -54,23 +56,76 @@ class Questions:
     wanted: str | None = None
     found: list[str] = field(default_factory=list)
 
-    def choose(self, names: Iterable[str], place: str) -> str | None:
-        """Return the question to read among those answered at a place, or None."""
-        names = list(names)
-        self.found.extend(name for name in dict.fromkeys(names) if name not in self.found)
+    def choose(self, answers: Mapping[str, T], place: str) -> T | None:
+        """Return the answer to the question to read, None if it was not answered."""
+        self.found.extend(name for name in answers if name not in self.found)
         if self.wanted is None and len(self.found) > 1:
             raise InputError(
                 f"{place}: there are several questions ({first_few(self.found, 10)}). Choose one "
                 "with question= (--question on the command line)."
             )
-        chosen = self.wanted if self.wanted is not None else next(iter(self.found), None)
-        return chosen if chosen in names else None
+        wanted = next(iter(self.found), "") if self.wanted is None else self.wanted
+        return answers.get(wanted)
 
     def check_found(self, source: str) -> None:
         """Check that the named question was found."""
         if self.wanted is not None and self.wanted not in self.found:
             known = f"it has {first_few(self.found, 10)}" if self.found else "remove question="
             raise InputError(f"{source} has no question {self.wanted!r}; {known}.")
+
+
+class Record(NamedTuple):
+    """A JSON object of a document, or an object within it, with checked access to its fields."""
+
+    number: int
+    place: str
+    fields: Mapping[str, Any]
+
+    def part(self, name: str, kind: type, optional: bool = False) -> Any:
+        """Return a field that must be a dict or list; an empty one if optional and missing."""
+        value = self.fields.get(name)
+        if value is None and optional:
+            return kind()
+        if not isinstance(value, kind):
+            wanted = "an object" if kind is dict else "a list"
+            raise InputError(f"{self.place}: field {name!r} is not {wanted}. {EXPORT_AGAIN}")
+        return value
+
+    def object(self, name: str, optional: bool = False) -> Record:
+        """Return a field that must be an object."""
+        return self._replace(fields=self.part(name, dict, optional))
+
+    def objects(self, name: str, optional: bool = False) -> list[Record]:
+        """Return a field that must be a list of objects."""
+        listed = self.part(name, list, optional)
+        if not all(isinstance(entry, dict) for entry in listed):
+            raise InputError(f"{self.place}: not all of {name!r} are objects. {EXPORT_AGAIN}")
+        return [self._replace(fields=entry) for entry in listed]
+
+    def item(
+        self, named: str | None, usual: Sequence[str], fields: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return the name of the item: the field named by the caller, else the first usual one."""
+        fields = self.fields if fields is None else fields
+        candidates = usual if named is None else [named]
+        for name in candidates:
+            if value := as_text(fields.get(name)):
+                return value
+        filled = first_few([name for name, value in fields.items() if as_text(value)], 10)
+        raise InputError(
+            f"{self.place}: {' and '.join(map(repr, candidates))} cannot name the item, because it "
+            f"is empty or not text. Fields with text: {filled or 'none'}. Choose the field that "
+            "names the item with item= (--item on the command line)."
+        )
+
+    def answer(
+        self, item: str, annotator: Any, values: Any, is_truth: bool = False
+    ) -> Answer | Skipped:
+        """Return the answer with the one label in `values`, a value or list."""
+        label = one_label(values, item, self.place)
+        if label is None:
+            return Skipped("empty")
+        return Answer(self.number, item, as_text(annotator), label, is_truth)
 
 
 Reader = Callable[[Document, Questions, str | None], Iterator[Answer | Skipped]]
@@ -100,52 +155,10 @@ class Format:
     read: Reader
 
 
-def part(
-    record: Mapping[str, Any], name: str, kind: type, place: str, optional: bool = False
-) -> Any:
-    """Return a field that must be an object or a list; an empty one if optional and missing."""
-    value = record.get(name)
-    if value is None and optional:
-        return kind()
-    if not isinstance(value, kind):
-        wanted = "an object" if kind is dict else "a list"
-        raise InputError(f"{place}: field {name!r} is not {wanted}. {EXPORT_AGAIN}")
-    return value
-
-
-def entries(
-    record: Mapping[str, Any], name: str, place: str, optional: bool = False
-) -> list[dict[str, Any]]:
-    """Return a field that must be a list of objects."""
-    listed: list[dict[str, Any]] = part(record, name, list, place, optional)
-    if not all(isinstance(entry, dict) for entry in listed):
-        raise InputError(f"{place}: not all of {name!r} are objects. {EXPORT_AGAIN}")
-    return listed
-
-
-def item_name(
-    named: str | None, usual: Sequence[str], fields: Mapping[str, Any], place: str
-) -> str:
-    """Return the name of an item: the field that the caller names, else the first usual one.
-
-    Parameters
-    ----------
-    named : str or None
-    usual : sequence of str
-    fields : mapping of field to value
-    place : str
-        The record, for messages.
-    """
-    for name in usual if named is None else [named]:
-        value = as_text(fields.get(name))
-        if value:
-            return value
-    filled = first_few([name for name, value in fields.items() if as_text(value)], 10)
-    raise InputError(
-        f"{place}: {' and '.join(map(repr, usual if named is None else [named]))} cannot name the "
-        f"item, because it is empty or not text. Fields with text: {filled or 'none'}. Choose the "
-        "field that names the item with item= (--item on the command line)."
-    )
+def records_of(document: Document) -> Iterator[Record]:
+    """Iterate over the records of a document."""
+    for number, fields in document.objects():
+        yield Record(number, document.place(number), fields)
 
 
 def one_label(values: Any, item: str, place: str) -> str | None:

@@ -11,13 +11,7 @@ from xml.etree.ElementTree import Element
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import EXPORT_AGAIN, Document
-from annotrace.labels.formats.base import (
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    one_label,
-)
+from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped
 
 
 def _sniff(root: Any) -> bool:
@@ -29,26 +23,27 @@ def _read(document: Document, questions: Questions, item: str | None) -> Iterato
         raise InputError(f"{document.path}: images have only a name. Remove item= (--item).")
     annotator = None
     for number, element in document.elements():
+        record = Record(number, document.place(number), element.attrib)
         if element.tag == "meta":
             annotator = element.findtext("job/assignee/username") or None
         elif element.tag == "image":
-            yield _answer(number, element, annotator, document.place(number))
+            name, tags = _check_image(element, record.place)
+            yield record.answer(name, annotator, tags)
         elif element.tag == "track":
             raise InputError(
-                f"{document.place(number)} is a track of a video. Export the job as 'CVAT for "
-                "images', with one tag per image."
+                f"{record.place} is a track of a video. Export the job as 'CVAT for images', with "
+                "one tag per image."
             )
 
 
-def _answer(number: int, image: Element, annotator: str | None, place: str) -> Answer | Skipped:
+def _check_image(image: Element, place: str) -> tuple[str, list[str | None]]:
     name = image.get("name")
     if not name:
         raise InputError(f"{place}: an image without a name. {EXPORT_AGAIN}")
     tags = [tag.get("label") for tag in image.findall("tag")]
     if None in tags:
         raise InputError(f"{place}: image {name[:60]!r} has a tag without a label. {EXPORT_AGAIN}")
-    label = one_label(tags, name, place)
-    return Skipped("empty") if label is None else Answer(number, name, annotator, label)
+    return name, tags
 
 
 CVAT = Format("cvat", "CVAT for images", _sniff, _read)

@@ -12,14 +12,7 @@ from typing import Any
 from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
 from annotrace.labels.documents import EXPORT_AGAIN, Document
-from annotrace.labels.formats.base import (
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    item_name,
-    one_label,
-)
+from annotrace.labels.formats.base import Answer, Format, Questions, Skipped, records_of
 
 _CONTENT = ("text", "filename", "data")
 
@@ -34,19 +27,17 @@ def _sniff(record: Any) -> bool:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in document.objects():
-        place = document.place(number)
-        name = item_name(item, ["id", "filename"], record, place)
-        labels = record.get("label", record.get("cats"))
+    for record in records_of(document):
+        name = record.item(item, ["id", "filename"])
+        labels = record.fields.get("label", record.fields.get("cats"))
         if not isinstance(labels, list):
-            raise InputError(f"{place}: 'label' is not a list. {EXPORT_AGAIN}")
+            raise InputError(f"{record.place}: 'label' is not a list. {EXPORT_AGAIN}")
         if any(isinstance(label, list) for label in labels):
             raise InputError(
-                f"{place}: 'label' contains spans of text instead of classes. Export a "
+                f"{record.place}: 'label' contains spans of text instead of classes. Export a "
                 "classification project."
             )
-        label = one_label(labels, name, place)
-        yield Skipped("empty") if label is None else Answer(number, name, None, label)
+        yield record.answer(name, None, labels)
 
 
 DOCCANO = Format("doccano", "doccano export", _sniff, _read)

@@ -8,14 +8,7 @@ from typing import Any
 from annotrace.errors import InputError
 from annotrace.labels.columns import has_item_column
 from annotrace.labels.documents import Document
-from annotrace.labels.formats.base import (
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    one_label,
-    part,
-)
+from annotrace.labels.formats.base import Answer, Format, Questions, Skipped, records_of
 
 
 def _sniff(tasks: Any) -> bool:
@@ -35,12 +28,11 @@ def _are_labels(answers: dict[str, Any]) -> bool:
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
     if item is not None:
         raise InputError(f"{document.path}: the tasks name the items. Remove item= (--item).")
-    for number, tasks in document.objects():
-        for task in tasks:
-            place = f"{document.path}, task {task[:60]!r}"
-            for worker, answer in part(tasks, task, dict, place).items():
-                label = one_label(answer, task, place)
-                yield Skipped("empty") if label is None else Answer(number, task, worker, label)
+    for record in records_of(document):
+        for name in record.fields:
+            task = record._replace(place=f"{document.path}, task {name[:60]!r}")
+            for worker, answer in task.part(name, dict).items():
+                yield task.answer(name, worker, answer)
 
 
 PEERANNOT = Format("peerannot", "peerannot answers", _sniff, _read)

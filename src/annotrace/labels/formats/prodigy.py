@@ -16,10 +16,10 @@ from annotrace.labels.formats.base import (
     Answer,
     Format,
     Questions,
+    Record,
     Skipped,
     as_text,
-    item_name,
-    one_label,
+    records_of,
 )
 
 _ANSWERS = ("accept", "reject", "ignore")
@@ -34,43 +34,41 @@ def _sniff(record: Any) -> bool:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in document.objects():
-        place = document.place(number)
-        meta = record.get("meta")
-        fields = (meta if isinstance(meta, dict) else {}) | record
-        name = item_name(item, ["_input_hash"], fields, place)
-        answer = _check_answer(record.get("answer"), place)
-        by = as_text(record.get("_annotator_id")) or as_text(record.get("_session_id"))
+    for record in records_of(document):
+        fields = record.fields
+        meta = fields.get("meta")
+        known = {**meta, **fields} if isinstance(meta, dict) else fields
+        name = record.item(item, ["_input_hash"], known)
+        answer = _check_answer(record)
+        annotator = as_text(fields.get("_annotator_id")) or as_text(fields.get("_session_id"))
         if answer == "ignore":
             yield Skipped("ignored")
-        elif "accept" in record or "options" in record:
-            label = one_label(record.get("accept"), name, place)
-            if answer == "reject" or label is None:
-                yield Skipped("rejected" if answer == "reject" else "empty")
-            else:
-                yield Answer(number, name, by, label)
-        elif questions.choose([_question(record, place)], place) is not None:
-            yield Answer(number, name, by, answer)
+        elif "accept" in fields or "options" in fields:
+            choice = record.answer(name, annotator, fields.get("accept"))
+            yield Skipped("rejected") if answer == "reject" else choice
+        elif questions.choose({_question(record): answer}, record.place) is not None:
+            yield Answer(record.number, name, annotator, answer)
 
 
-def _check_answer(answer: Any, place: str) -> str:
+def _check_answer(record: Record) -> str:
+    answer = record.fields.get("answer")
     if answer not in _ANSWERS:
         raise InputError(
-            f"{place}: the answer is {answer!r}, not accept, reject or ignore. Export the "
+            f"{record.place}: the answer is {answer!r}, not accept, reject or ignore. Export the "
             "dataset again with `prodigy db-out`."
         )
     return str(answer)
 
 
-def _question(record: dict[str, Any], place: str) -> str:
+def _question(record: Record) -> str:
     """Return the question of a binary answer."""
-    asked = as_text(record.get("label"))
-    if asked is None:
+    question = as_text(record.fields.get("label"))
+    if question is None:
         raise InputError(
-            f"{place}: the record has neither 'accept' (a choice) nor 'label' (a binary question), "
-            "so it is not a classification. Remove such records."
+            f"{record.place}: the record has neither 'accept' (a choice) nor 'label' (a binary "
+            "question), so it is not a classification. Remove such records."
         )
-    return asked
+    return question
 
 
 PRODIGY = Format("prodigy", "Prodigy JSON lines", _sniff, _read)

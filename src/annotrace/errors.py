@@ -1,12 +1,12 @@
-"""Everything this library raises on purpose."""
+"""Exceptions that this library raises on purpose, and the wording of their messages."""
 
 
 class AnnotraceError(Exception):
-    """Base of every error raised on purpose; the command line shows it as one line."""
+    """Base class of all errors raised on purpose; the command line prints them in one line."""
 
 
 class InputError(AnnotraceError, ValueError):
-    """What was given cannot be used; the message names the place and the remedy."""
+    """Invalid input; the message names the place and the remedy."""
 
 
 class RunError(AnnotraceError):
@@ -14,30 +14,30 @@ class RunError(AnnotraceError):
 
 
 class DivergenceError(AnnotraceError):
-    """The loss is no longer a number."""
+    """The loss is not finite."""
 
 
 class SweepError(AnnotraceError):
-    """Some runs of an experiment failed; the others are kept, and can be drawn."""
+    """Some runs of an experiment failed; the results of the others are kept."""
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was stopped from the keyboard; the message says how to go on."""
+    """Training was interrupted from the keyboard; the message says how to resume."""
 
 
-def say_os_error(error: OSError) -> str:
-    """Say in a line what the system refused, and of which file where that is known.
+def describe_os_error(error: OSError) -> str:
+    """Describe an error of the operating system in one line, with the file if it is known.
 
-    >>> say_os_error(FileNotFoundError(2, "No such file or directory", "labels.csv"))
+    >>> describe_os_error(FileNotFoundError(2, "No such file or directory", "labels.csv"))
     'labels.csv: No such file or directory.'
     """
-    refused = error.strerror or str(error) or type(error).__name__
-    told = refused if error.filename is None else f"{error.filename}: {refused}"
-    return told.rstrip(".") + "."
+    reason = error.strerror or str(error) or type(error).__name__
+    message = reason if error.filename is None else f"{error.filename}: {reason}"
+    return message.rstrip(".") + "."
 
 
 def first_few(names: object, limit: int = 3) -> str:
-    """Quote the first `limit` of some names, each cut to 60 characters, for a message.
+    """Quote the first `limit` names, each cut to 60 characters.
 
     >>> first_few(["a", "b", "c", "d"])
     "'a', 'b', 'c', ..."
@@ -46,3 +46,12 @@ def first_few(names: object, limit: int = 3) -> str:
     return ", ".join(repr(str(name)[:60]) for name in listed[:limit]) + (
         ", ..." if len(listed) > limit else ""
     )
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Write a number with its noun in the singular or plural.
+
+    >>> count(1, "item"), count(1200, "item"), count(2, "class", "classes")
+    ('1 item', '1,200 items', '2 classes')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

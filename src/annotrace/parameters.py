@@ -1,4 +1,4 @@
-"""What parameters may be: their annotations say it, and `fit` of every method goes by them."""
+"""Validation of parameters by their type annotations, used by `fit` of every method."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from annotrace.errors import InputError
 
 @dataclass(frozen=True)
 class Rule:
-    """What a number must be beside its type, in words and as a test."""
+    """A constraint on a number beyond its type: a description and a predicate."""
 
-    words: str
+    description: str
     holds: Callable[[Any], bool]
 
 
@@ -33,15 +33,15 @@ Positive: TypeAlias = Annotated[
 NotNegative: TypeAlias = Annotated[
     float, Rule("a number of at least 0", lambda x: x >= 0 and math.isfinite(x))
 ]
-Share: TypeAlias = Annotated[float, Rule("a number from 0 to 1", lambda x: 0 <= x <= 1)]
-ProperShare: TypeAlias = Annotated[
+Fraction: TypeAlias = Annotated[float, Rule("a number from 0 to 1", lambda x: 0 <= x <= 1)]
+ProperFraction: TypeAlias = Annotated[
     float, Rule("a number of at least 0 and below 1", lambda x: 0 <= x < 1)
 ]
 
 Natural: TypeAlias = Annotated[int, Rule("a whole number of at least 0", lambda n: n >= 0)]
 Seed: TypeAlias = Natural | np.random.Generator | np.random.RandomState | None
 
-_WORDS = {
+_DESCRIPTIONS = {
     type(None): ["None"],
     bool: ["True", "False"],
     int: ["a whole number"],
@@ -54,18 +54,18 @@ _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
 
 
 def check_parameters(owner: Any) -> None:
-    """Raise an `InputError` for the first parameter that is not what its annotation says.
+    """Raise an `InputError` for the first parameter that does not match its annotation.
 
-    The parameters are the fields of a dataclass, or what `__init__` takes and keeps by its name.
+    The parameters are the fields of a dataclass, or the arguments of `__init__`.
     """
     for name, wanted in _annotations(owner.__class__).items():
         check_value(name, getattr(owner, name), wanted)
 
 
 def check_value(name: str, value: Any, wanted: Any) -> None:
-    """Raise an `InputError` if a value is not what an annotation says."""
+    """Raise an `InputError` if a value does not match an annotation."""
     if not _fits(value, wanted):
-        raise InputError(f"Expected `{name}` to be {_words(wanted)}, but got {value!r}.")
+        raise InputError(f"Expected `{name}` to be {_describe(wanted)}, but got {value!r}.")
 
 
 @cache
@@ -95,8 +95,8 @@ def _fits(value: Any, wanted: Any) -> bool:
     return isinstance(value, origin or wanted)
 
 
-def _words(wanted: Any) -> str:
-    """Say what a value may be: "a number larger than 0, 'auto' or None"."""
+def _describe(wanted: Any) -> str:
+    """Describe the valid values: "a number larger than 0, 'auto' or None"."""
     options = _options(wanted)
     return options[0] if len(options) == 1 else f"{', '.join(options[:-1])} or {options[-1]}"
 
@@ -108,6 +108,6 @@ def _options(wanted: Any) -> list[str]:
     if origin is Literal:
         return [repr(part) for part in parts]
     if origin is Annotated:
-        return [rule.words for rule in parts[1:]]
+        return [rule.description for rule in parts[1:]]
     kind = origin or wanted
-    return _WORDS.get(kind) or [f"a {kind.__name__.lower()}"]
+    return _DESCRIPTIONS.get(kind) or [f"a {kind.__name__.lower()}"]

@@ -85,7 +85,7 @@ def test_a_disk_that_fills_while_drawing_is_told_in_a_line(
     reproduced, annotrace, tmp_path, monkeypatch
 ):
     def full(*_):
-        with drawing.replacing(tmp_path / "out" / "digits.svg"):
+        with drawing.atomic_write(tmp_path / "out" / "digits.svg"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     before = sorted((tmp_path / "out").iterdir())

@@ -39,7 +39,7 @@ def test_the_folder_above_will_do(batches):
 def test_absent_files_are_named_with_where_to_get_them(batches):
     (batches / "data_batch_3.bin").unlink()
     with pytest.raises(
-        InputError, match=r"lacks data_batch_3\.bin\. Get the binary version .*http"
+        InputError, match=r"lacks data_batch_3\.bin\. Download the binary version .*http"
     ):
         load_cifar10(batches)
 

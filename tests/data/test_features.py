@@ -81,18 +81,18 @@ def in_parquet(**columns):
     [
         (lambda path: None, "no such file"),
         (lambda path: path.mkdir(), "is a folder"),
-        (lambda path: path.write_text("1,2\n"), "is no npy, npz or parquet file"),
+        (lambda path: path.write_text("1,2\n"), "is not an npy, npz or parquet file"),
         (lambda path: path.write_bytes(b"PAR1 not really PAR1"), "damaged parquet"),
         (lambda path: path.write_bytes(b"PK\x03\x04 not really"), "is damaged"),
         (pickled, "pickle can run code"),
         (in_npz(features=X), "has no array `X`; it has features"),
         (in_npz(X=X, items=np.array(["a"])), "Expected 2 names in items of"),
-        (in_npz(X=X, items=np.array(["a", "a"])), "1 stand there more than once: 'a'"),
+        (in_npz(X=X, items=np.array(["a", "a"])), "but got 1 repeated name: 'a'"),
         (
             in_npz(X=np.array([[0, 1], [np.inf, 1]]), items=np.array(["a", "b"])),
             "row index 1 (item 'b'), column 0 is inf",
         ),
-        (in_parquet(item=["a"], hue=["red"]), "column 'hue' holds String, and features must be"),
+        (in_parquet(item=["a"], hue=["red"]), "column 'hue' has type String, but features must be"),
         (in_parquet(item=["a"], x=[float("nan")], y=[1.0]), "column 'x' is nan"),
     ],
 )

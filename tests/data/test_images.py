@@ -85,7 +85,7 @@ def test_no_match_names_both_sides(folder):
 
 def test_one_stem_for_two_images(folder):
     Image.new("L", (2, 2)).save(folder / "more" / "a.png")
-    with pytest.raises(InputError, match="1 stand there more than once: 'a'"):
+    with pytest.raises(InputError, match="but got 1 repeated name: 'a'"):
         ImageFolder(folder).matching(["a", "b", "c"])
 
 

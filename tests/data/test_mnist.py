@@ -39,16 +39,18 @@ def test_idx_files_gz_or_not_in_either_place(tmp_path, below, pack, ending):
 def test_absent_files_are_named_with_where_to_get_them(tmp_path):
     write_mnist(tmp_path)
     (tmp_path / "t10k-labels-idx1-ubyte").unlink()
-    with pytest.raises(InputError, match=r"lacks t10k-labels-idx1-ubyte .* get them from https://"):
+    with pytest.raises(
+        InputError, match=r"lacks t10k-labels-idx1-ubyte .* download them from https://"
+    ):
         load_mnist(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda content: content[:-1], "3935 bytes where its header calls for 3936"),
+        (lambda content: content[:-1], "3935 bytes, but the header specifies 3936"),
         (lambda content: b"\x00\x00\x08\x01" + content[4:], "magic number 2049, expected 2051"),
-        (lambda content: content[:6], "cut short or damaged"),
+        (lambda content: content[:6], "truncated or damaged"),
         (lambda content: idx(np.zeros((4, 28, 28))), "has 4 images, but"),
     ],
 )

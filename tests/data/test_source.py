@@ -25,7 +25,7 @@ def test_images_stay_as_they_are():
 def test_a_source_is_taken_as_it_is():
     source = ArraySource(np.zeros((2, 1)), items=["a", "b"])
     assert as_source(source) is source
-    with pytest.raises(InputError, match="a ArraySource names its own"):
+    with pytest.raises(InputError, match="but ArraySource names its own items"):
         as_source(source, items=["a", "b"])
 
 
@@ -58,25 +58,29 @@ def test_arrays_in_a_polars_column_keep_their_type_and_shape():
 @pytest.mark.parametrize(
     ("X", "items", "message"),
     [
-        (np.zeros(3), None, "but has shape (3,). Use X.reshape(-1, 1)"),
-        (np.zeros((3, 0)), None, "X has shape (3, 0): items without a single feature"),
-        ([["a"], ["b"]], None, "X must be numbers, but holds <U1"),
-        (np.array([[None], [1]]), None, "X must be numbers, but holds object"),
+        (np.zeros(3), None, "but got shape (3,). Use X.reshape(-1, 1)"),
+        (np.zeros((3, 0)), None, "to have at least one feature, but got shape (3, 0)"),
+        ([["a"], ["b"]], None, "Expected X to be numbers, but got <U1"),
+        (np.array([[None], [1]]), None, "Expected X to be numbers, but got object"),
         ([[0.0, 1.0], [np.nan, 1.0]], None, "X, row index 1, column 0 is nan"),
         ([[0.0, np.inf], [0.0, 1.0]], ["a", "b"], "row index 0 (item 'a'), column 1 is inf"),
-        ([[1.0], [1e300]], ["a", "b"], "(item 'b'), column 0 is 1e+300. Networks take float32"),
-        ([[1.0], [-1e300]], None, "row index 1, column 0 is -1e+300. Networks take float32"),
-        (np.zeros((2, 1)), ["a"], "Expected 2 names in items of X, one for each, but got 1"),
-        (np.zeros((2, 1)), ["a", "a"], "1 stand there more than once: 'a'"),
-        (pd.DataFrame({"item": [1, 2], "hue": ["r", "g"]}), None, "column 'hue' holds String"),
-        (pd.DataFrame({"item": [1, 2]}), None, "no columns of features"),
+        ([[1.0], [1e300]], ["a", "b"], "(item 'b'), column 0 is 1e+300. It exceeds float32"),
+        ([[1.0], [-1e300]], None, "row index 1, column 0 is -1e+300. It exceeds float32"),
+        (np.zeros((2, 1)), ["a"], "Expected 2 names in items of X, but got 1"),
+        (np.zeros((2, 1)), ["a", "a"], "but got 1 repeated name: 'a'"),
+        (pd.DataFrame({"item": [1, 2], "hue": ["r", "g"]}), None, "column 'hue' has type String"),
+        (pd.DataFrame({"item": [1, 2]}), None, "no feature columns"),
         (pl.DataFrame({"item": ["a", None], "x": [1, 2]}), None, "row index 1, column 'item' is e"),
         (
             pl.DataFrame({"item": ["a", "b"], "x": [1.0, None], "y": [1.0, 2.0]}),
             None,
             "row index 1 (item 'b'), column 'x' is nan",
         ),
-        (pl.DataFrame({"id": [1, 2], "e": [[1.0], [1.0, 2.0]]}), None, "must have one length"),
+        (
+            pl.DataFrame({"id": [1, 2], "e": [[1.0], [1.0, 2.0]]}),
+            None,
+            "expected lists of equal length",
+        ),
     ],
 )
 def test_features_that_cannot_be_used(X, items, message):

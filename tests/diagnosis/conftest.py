@@ -3,7 +3,7 @@ import pytest
 
 from annotrace.diagnosis.counting import label_scores, normalised, report_matrix
 from annotrace.simulate import gaussian_features, simulate_labels
-from annotrace.simulate.features import best_accuracy
+from annotrace.simulate.features import bayes_accuracy
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def learned():
         rng = np.random.default_rng(seed)
         n_classes = confusion.shape[1]
         truth = rng.integers(0, n_classes, n_items) if truth is None else truth
-        accuracy = best_accuracy(distance, n_classes)
+        accuracy = bayes_accuracy(distance, n_classes)
         X = gaussian_features(truth, n_classes, accuracy=accuracy, random_state=rng)
         table = simulate_labels(truth, confusion, labels_per_item=labels_per_item, random_state=rng)
         scores = distance * X + label_scores(report_matrix(table), confusion)

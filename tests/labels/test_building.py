@@ -28,7 +28,9 @@ def test_numbers_can_be_skipped():
 
 
 def test_an_answer_to_skip_that_nobody_gave_is_told():
-    said = "No label is 'Unsure', and `skip` left out nothing for it; the nearest is 'unsure'"
+    said = (
+        "No label is 'Unsure', so `skip` has no effect for it; the most similar label is 'unsure'"
+    )
     with pytest.warns(UserWarning, match=said):
         table = LabelTable.from_long(LONG, skip=["Unsure"])
     assert "unsure" in table.classes.tolist()
@@ -36,17 +38,17 @@ def test_an_answer_to_skip_that_nobody_gave_is_told():
 
 def test_no_answer_is_called_near_that_is_not():
     rows = {"item": [1, 2], "annotator": [1, 1], "label": ["0", "9"]}
-    with pytest.warns(UserWarning, match=r"left out nothing for it\.$"):
+    with pytest.warns(UserWarning, match=r"has no effect for it\.$"):
         LabelTable.from_long(rows, skip=["Unsure"])
 
 
 def test_the_number_minus_one_as_a_class_is_told():
     rows = LONG | {"label": [0, -1, 1, 1]}
-    with pytest.warns(UserWarning, match="-1 is taken for a class; where it means"):
+    with pytest.warns(UserWarning, match="-1 is read as a class. If it means"):
         assert LabelTable.from_long(rows).classes.tolist() == [-1, 0, 1]
     assert LabelTable.from_long(rows, skip=[-1]).n_labels == 3
     assert LabelTable.from_long(rows, classes=[-1, 0, 1]).n_labels == 4
-    with pytest.warns(UserWarning, match="-1 is taken for a class"):
+    with pytest.warns(UserWarning, match="-1 is read as a class"):
         LabelTable.from_wide(pl.DataFrame({"item": ["x", "y"], "ann": [0, -1], "bob": [1, 0]}))
 
 
@@ -95,18 +97,18 @@ def test_given_classes_admit_scores_and_combinations():
     ("changes", "options", "message"),
     [
         ({"label": ["x", "", "y", "y"]}, {}, "row index 1, column 'label' is empty"),
-        ({"label": ["x"] * 4}, {}, "all labels are 'x', and with one class"),
-        ({"label": ["u"] * 4}, {"skip": ["u"]}, "has no labels but those to skip"),
-        ({"label": [""] * 4}, {"skip": ["", "u"]}, "has no labels but those to skip"),
+        ({"label": ["x"] * 4}, {}, "all labels are 'x', but at least two classes"),
+        ({"label": ["u"] * 4}, {"skip": ["u"]}, "has no labels except those to skip"),
+        ({"label": [""] * 4}, {"skip": ["", "u"]}, "has no labels except those to skip"),
         ({}, {"classes": ["x", "y"]}, "row index 2, column 'label': 'unsure' is not among the"),
-        ({}, {"classes": ["x", "x"]}, "Expected `classes` to be at least two different names"),
-        ({"label": ["x", "y", "x|y", "x"]}, {}, "column 'label': 'x|y' holds several labels"),
+        ({}, {"classes": ["x", "x"]}, "Expected `classes` to be at least two distinct names"),
+        ({"label": ["x", "y", "x|y", "x"]}, {}, "column 'label': 'x|y' contains several labels"),
         (
             {"label": ["x", "y", "y; x", "x"]},
             {},
-            "row index 2, column 'label': 'y; x' holds several labels",
+            "row index 2, column 'label': 'y; x' contains several labels",
         ),
-        ({"label": ["x", "y", '["x"]', "x"]}, {}, "holds several labels"),
+        ({"label": ["x", "y", '["x"]', "x"]}, {}, "contains several labels"),
         ({"label": ["1", "2.5", "2", "1"]}, {}, "row index 1, column 'label': '2.5' is a score"),
         ({"label": [1.0, 2.5, 2.0, 1.0]}, {}, "'2.5' is a score"),
         (
@@ -116,8 +118,8 @@ def test_given_classes_admit_scores_and_combinations():
         ),
         ({"truth": ["x", "y", "x", "x"]}, {}, "item 'a' is 'x' here and 'y' in another row"),
         ({"truth": ["q", "q", "x", "x"]}, {}, "column 'truth': the truth 'q' is not a class"),
-        ({"item": ["a"] * 4}, {"repeats": "error"}, "2 labels repeat an (item, annotator) pair"),
-        ({"item": ["a"] * 4}, {"repeats": "error"}, "the first at the dict, row index 2"),
+        ({"item": ["a"] * 4}, {"repeats": "error"}, "pair at most once, but 2 labels repeat one"),
+        ({"item": ["a"] * 4}, {"repeats": "error"}, "first at the dict, row index 2"),
         ({}, {"repeats": "never"}, "Expected `repeats` to be"),
     ],
 )
@@ -131,7 +133,7 @@ def test_labels_that_cannot_be_used(changes, options, message):
 def test_text_taken_for_labels_is_refused():
     texts = [f"sentence {k}" for k in range(200)]
     frame = {"item": range(200), "worker": ["kim"] * 200, "label": texts}
-    with pytest.raises(InputError, match="200 different labels among 200"):
+    with pytest.raises(InputError, match="200 distinct labels among 200"):
         LabelTable.from_long(frame)
 
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 
 from annotrace.errors import InputError
+from annotrace.labels.building import TableOptions
 from annotrace.labels.codes import (
-    Choices,
     check_codes,
     check_columns,
     check_positions,
     check_truth,
     drop_repeats,
+    item_offsets,
     labels_of,
-    offsets_of,
     split_positions,
 )
 
@@ -20,8 +20,8 @@ from annotrace.labels.codes import (
     [
         ([0.5], "Expected `item` to be integers in one dimension, but got float64"),
         ([[0]], "of shape (1, 1)"),
-        ([0, 1, 3], "Expected `item` codes from 0 to 2, but entry 2 has 3."),
-        ([0, -1], "but entry 1 has -1."),
+        ([0, 1, 3], "Expected `item` codes from 0 to 2, but entry 2 is 3."),
+        ([0, -1], "but entry 1 is -1."),
     ],
 )
 def test_codes_are_integers_in_range(values, message):
@@ -31,7 +31,7 @@ def test_codes_are_integers_in_range(values, message):
 
 
 def test_columns_have_one_length():
-    with pytest.raises(InputError, match=r"one length, but got \[2, 1\]"):
+    with pytest.raises(InputError, match=r"equal length, but got \[2, 1\]"):
         check_columns([[0, 1], [0]], {"item": 2, "annotator": 1})
 
 
@@ -39,13 +39,13 @@ def test_truth_may_be_unknown():
     assert check_truth([1, -1], 2, 2).tolist() == [1, -1]
     with pytest.raises(InputError, match="one entry for each of 2 items"):
         check_truth([1], 2, 2)
-    with pytest.raises(InputError, match="`truth` codes from -1 to 1, but entry 1 has 2"):
+    with pytest.raises(InputError, match="`truth` codes from -1 to 1, but entry 1 is 2"):
         check_truth([1, 2], 2, 2)
 
 
 def test_labels_of_items_are_found_without_a_search():
     item = np.array([0, 0, 2, 2, 2, 3], dtype=np.int32)
-    offsets = offsets_of(item, 5)
+    offsets = item_offsets(item, 5)
     assert offsets.tolist() == [0, 2, 2, 5, 6, 6]
     row, labels = labels_of(offsets, np.array([2, 1, 0]))
     assert row.tolist() == [0, 0, 0, 2, 2]
@@ -84,11 +84,11 @@ def test_repeats_as_an_error_name_the_first():
     once = np.zeros(1, np.int32)
     assert drop_repeats(once, once, "error", 1).tolist() == [0]
     twice = np.zeros(2, np.int32)
-    with pytest.raises(InputError, match=r"1 labels repeat .* the first at label 1\."):
+    with pytest.raises(InputError, match=r"1 label repeats one, first at label 1\."):
         drop_repeats(twice, twice, "error", 1)
 
 
 @pytest.mark.parametrize("option", ["skip", "classes"])
 def test_text_in_place_of_a_list_is_an_error(option):
     with pytest.raises(InputError, match=rf"Use {option}=\['unsure'\]"):
-        Choices(**{option: "unsure"})
+        TableOptions(**{option: "unsure"})

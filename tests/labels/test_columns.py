@@ -1,7 +1,7 @@
 import pytest
 
 from annotrace.errors import InputError
-from annotrace.labels.columns import Named, check_distinct, find_column, find_layout
+from annotrace.labels.columns import ColumnNames, check_distinct, find_column, find_layout
 
 
 @pytest.mark.parametrize(
@@ -17,30 +17,30 @@ from annotrace.labels.columns import Named, check_distinct, find_column, find_la
     ],
 )
 def test_columns_are_found_by_the_names_people_use(columns, expected):
-    layout = find_layout(columns, Named(), "x")
+    layout = find_layout(columns, ColumnNames(), "x")
     assert (layout.item, layout.annotator, layout.label) == expected
     assert not layout.wide
 
 
 @pytest.mark.parametrize("name", ["truth", "gold", "Ground Truth", "gt", "true_label"])
 def test_truth_is_found(name):
-    assert find_layout(["item", "worker", "label", name], Named(), "x").truth == name
+    assert find_layout(["item", "worker", "label", name], ColumnNames(), "x").truth == name
 
 
 def test_a_given_name_wins():
-    layout = find_layout(["item", "id", "worker", "label"], Named(item="id"), "x")
+    layout = find_layout(["item", "id", "worker", "label"], ColumnNames(item="id"), "x")
     assert layout.item == "id"
 
 
 def test_wide_has_an_item_and_answers():
-    layout = find_layout(["image", "kim", "lee", "gold"], Named(), "x")
+    layout = find_layout(["image", "kim", "lee", "gold"], ColumnNames(), "x")
     assert layout.wide
     assert (layout.item, layout.answers, layout.truth) == ("image", ("kim", "lee"), "gold")
 
 
 @pytest.mark.parametrize("first", ["", "Unnamed: 0"])
 def test_wide_takes_the_index_that_pandas_wrote(first):
-    assert find_layout([first, "kim", "lee"], Named(), "x").item == first
+    assert find_layout([first, "kim", "lee"], ColumnNames(), "x").item == first
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_wide_takes_the_index_that_pandas_wrote(first):
 )
 def test_what_cannot_be_told_is_an_error_that_lists_the_columns(columns, given, message):
     with pytest.raises(InputError, match=r".") as caught:
-        find_layout(columns, Named(**given), "x")
+        find_layout(columns, ColumnNames(**given), "x")
     assert message in str(caught.value)
 
 
 def test_the_error_names_the_options():
     with pytest.raises(InputError, match=r"annotator= \(--annotator on the command line\)"):
-        find_layout(["item", "label", "n"], Named(), "x")
+        find_layout(["item", "label", "n"], ColumnNames(), "x")
 
 
 def test_an_id_of_a_row_is_no_label():

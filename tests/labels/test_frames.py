@@ -91,12 +91,12 @@ def test_booleans_and_dates_become_text():
 
 
 def test_columns_of_unequal_length():
-    with pytest.raises(InputError, match="one length"):
+    with pytest.raises(InputError, match="equal length"):
         LabelTable.from_long(LONG | {"label": [1]})
 
 
 def test_lists_in_cells_are_refused():
-    with pytest.raises(InputError, match="holds several labels"):
+    with pytest.raises(InputError, match="contains several labels"):
         LabelTable.from_long(pl.DataFrame(LONG | {"label": [["x"], ["x", "y"], ["y"], ["y"]]}))
 
 
@@ -130,7 +130,7 @@ def test_dicts_and_arrays_need_no_frame_library(monkeypatch):
 
 
 def test_rows_of_several_lengths():
-    with pytest.raises(InputError, match="Expected rows of one length"):
+    with pytest.raises(InputError, match="Expected rows of equal length"):
         LabelTable.from_wide([[0, 1], [1]])
 
 
@@ -191,19 +191,19 @@ def test_the_truth_of_an_unlabelled_item_of_a_wide_frame_is_kept():
 @pytest.mark.parametrize(
     ("answers", "given", "message"),
     [
-        ([0, 1], {}, "has shape (2,)"),
-        ([[0, 1]], {"items": ["a", "b"]}, "Expected 1 names in `items`, one for each, but got 2"),
+        ([0, 1], {}, "but got shape (2,)"),
+        ([[0, 1]], {"items": ["a", "b"]}, "Expected 1 name in `items`, but got 2"),
         (
             [[0, 1]],
             {"annotators": ["a", "a"]},
-            "once in `annotators`, but 1 stand there more than once: 'a'",
+            "distinct names in `annotators`, but got 1 repeated name: 'a'",
         ),
         ([[-1, -1]], {}, "the array has no labels"),
         ([[1, 1]], {}, "all labels are '1'"),
         ([[0, 1], [2, 0]], {"classes": [0, 1]}, "row index 1, column index 0: '2' is not among"),
         ({"kim": [0], "lee": [1]}, {}, "found no item"),
         ({"item": ["a", None], "lee": [1, 2]}, {}, "row index 1, column 'item' is empty"),
-        ({"item": ["a"], "lee": [1]}, {"items": ["b"]}, "name an array's rows"),
+        ({"item": ["a"], "lee": [1]}, {"items": ["b"]}, "name the rows and columns of an array"),
     ],
 )
 def test_wide_input_that_cannot_be_used(answers, given, message):

@@ -4,7 +4,7 @@ import pytest
 
 import annotrace as at
 from annotrace.errors import InputError
-from annotrace.labels.gold import by_name, known_classes
+from annotrace.labels.gold import gold_by_name, known_classes
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def test_known_classes_are_given_by_name(gold):
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
-        ({"z": "dog"}, "`gold` names items 'z', but there are no such items"),
-        ({"a": "cow"}, "`gold` names classes 'cow', but the classes are 'cat', 'dog'"),
-        (["cat"], r"`gold` to be of shape \(4,\), a class or None for each item, but got \(1,\)"),
+        ({"z": "dog"}, "`gold` has items 'z', but the table does not have them"),
+        ({"a": "cow"}, "`gold` has classes 'cow', but the classes are 'cat', 'dog'"),
+        (["cat"], r"`gold` to have shape \(4,\), a class or None for each item, but got \(1,\)"),
     ],
 )
 def test_known_classes_that_cannot_be_are_refused(gold, message):
@@ -49,8 +49,8 @@ def four_items():
 
 def test_codes_of_known_classes_become_names_and_back():
     table, codes = four_items(), np.array([1, -1, 0, -1], np.int32)
-    assert by_name(table, codes) == {"a": "dog", "c": "cat"}
-    np.testing.assert_array_equal(known_classes(table, by_name(table, codes)), codes)
+    assert gold_by_name(table, codes) == {"a": "dog", "c": "cat"}
+    np.testing.assert_array_equal(known_classes(table, gold_by_name(table, codes)), codes)
 
 
 def test_a_class_has_one_name_for_every_method():
@@ -67,7 +67,7 @@ def test_a_series_whose_rows_and_names_differ_is_refused():
     labels = {"annotator": ["x", "x", "y"], "label": ["a", "b", "c"]}
     gold = pd.Series(["a", "b", "c"])
     shuffled = at.LabelTable.from_long({"item": [2, 0, 1], **labels})
-    with pytest.raises(InputError, match=r"pass its .to_dict\(\) if they are names"):
+    with pytest.raises(InputError, match=r"Pass gold.to_dict\(\) to match by name"):
         known_classes(shuffled, gold)
     np.testing.assert_array_equal(known_classes(shuffled, gold.to_dict()), [2, 0, 1])
     np.testing.assert_array_equal(known_classes(shuffled, gold.tolist()), [0, 1, 2])
@@ -79,5 +79,5 @@ def test_a_series_that_names_an_item_twice_says_the_same_of_it():
     index = ["b", "b", "c", "c"]
     gold = pd.Series(["dog", "dog", "cat", None], index=index)
     np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])
-    with pytest.raises(InputError, match="`gold` names 'b' more than once, with 'dog' and 'cat'"):
+    with pytest.raises(InputError, match="`gold` has 'b' more than once, with 'dog' and 'cat'"):
         known_classes(four_items(), pd.Series(["dog", "cat", "cat", "cat"], index=index))

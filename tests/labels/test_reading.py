@@ -127,7 +127,7 @@ def test_a_frame_by_column_with_other_names_is_a_table_if_said_so(read):
     wide = pd.DataFrame({"key": ["1", "2"], "kim": ["x", "y"]}).to_json()
     table = read(wide, "labels.json", item="key", format="table")
     assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
-    with pytest.raises(InputError, match=r"If it is a table, say so with format='table'"):
+    with pytest.raises(InputError, match=r"If the file is a table, pass format='table'"):
         read(wide, "labels.json", label="kim")
 
 
@@ -216,9 +216,9 @@ def test_npz_by_the_only_integers_of_two_dimensions_or_by_name(read):
     assert read(npz(R=one, S=two), label="S").n_annotators == 3
 
 
-SPREADSHEET = io.BytesIO()
-with zipfile.ZipFile(SPREADSHEET, "w") as archive:
-    archive.writestr("xl/workbook.xml", "<workbook/>")
+ARCHIVE = io.BytesIO()
+with zipfile.ZipFile(ARCHIVE, "w") as archive:
+    archive.writestr("content.xml", "<spreadsheet/>")
 
 OBJECTS = io.BytesIO()
 np.save(OBJECTS, np.array([[None, 1]], dtype=object), allow_pickle=True)
@@ -232,27 +232,31 @@ BAD_FILES = {
     "duplicate headers": ("item,worker,item\n1,2,3\n", {}, "columns 1 and 3 are both named 'item'"),
     "empty cell": (CSV + "d,,x\n", {}, "row 6, column 'worker' is empty"),
     "quoted empty cell": (CSV + 'd,"",x\n', {}, "row 6, column 'worker' is empty"),
-    "short row": (CSV + "d,kim\ne,kim,x\n", {}, "row 6: 2 fields where the header has 3 ('d,kim')"),
-    "long row": (CSV + "d,kim,x,y\n", {}, "row 6: 4 fields where the header has 3"),
+    "short row": (
+        CSV + "d,kim\ne,kim,x\n",
+        {},
+        "row 6: expected 3 fields as in the header, but got 2 ('d,kim')",
+    ),
+    "long row": (CSV + "d,kim,x,y\n", {}, "row 6: expected 3 fields as in the header, but got 4"),
     "short row beside an empty last column": (
         "when,item,worker,label,truth\n1,a,kim,x,\nb,kim,x,y\n",
         {},
-        "row 3: 4 fields where the header has 5",
+        "row 3: expected 5 fields as in the header, but got 4",
     ),
-    "short row of a wide table": ("item,kim,lee\na,x,\nb,y\n", {}, "row 3: 2 fields where"),
-    "row after a blank line": (CSV + "\nd,kim\n", {}, "row 7: 2 fields"),
+    "short row of a wide table": ("item,kim,lee\na,x,\nb,y\n", {}, "row 3: expected 3 fields"),
+    "row after a blank line": (CSV + "\nd,kim\n", {}, "row 7: expected 3 fields"),
     "open quote": (CSV + 'd,"kim,x\n', {}, "row 6: unexpected end of data"),
     "unknown class": (
         CSV,
         {"classes": ["NA", "001", "null"]},
-        "row 5, column 'answer': '1e5' is not among the classes given ('NA', '001', 'null')",
+        "row 5, column 'answer': '1e5' is not among the given classes ('NA', '001', 'null')",
     ),
     "unknown class of a wide table": (
         "item,kim,lee\na,x,y\nb,y,z\n",
         {"classes": ["x", "y"]},
         "row 3, column 'lee': 'z' is not among",
     ),
-    "binary": (b"\x89PNG\r\n\x1a\n\x00\x01", {}, "neither text, parquet, npy nor npz"),
+    "binary": (b"\x89PNG\r\n\x1a\n\x00\x01", {}, "binary data in an unknown format"),
     "not UTF-8": (CSV.encode() + b"d,ren\xe9,x\n", {}, "line 6: byte 0xe9 is not UTF-8"),
     "UTF-16": (CSV.encode("utf-16"), {}, "is UTF-16 text. Save it as UTF-8"),
     "broken gzip": (gzip.compress(CSV.encode(), mtime=0)[:-12], {}, "the gzip file is damaged"),
@@ -268,7 +272,7 @@ BAD_FILES = {
     "json list of labels": (
         json_lines(CSV) + '{"task": "d", "worker": "kim", "answer": ["x", "y"]}\n',
         {},
-        "holds several labels",
+        "contains several labels",
     ),
     "json array cut short": (b'[{"item": 1},\n{"it', {}, "line 2: not JSON"),
     "empty json array": (b"[]", {}, "is an empty list"),
@@ -276,29 +280,29 @@ BAD_FILES = {
     "half a character": (
         json_lines(CSV) + '{"task": "\\ud83d", "worker": "kim", "answer": "x"}\n',
         {},
-        "line 5: not JSON (half of a character at character 11)",
+        "line 5: not JSON (unpaired surrogate at character 11)",
     ),
     "unknown xml": (
         b"<?xml version='1.0'?><labels/>",
         {},
-        "is XML that this library does not know",
+        "is XML in an unknown format",
     ),
     "pickled npy": (OBJECTS.getvalue(), {}, "pickle can run code"),
     "npz of unclear arrays": (
         npz(P=np.eye(2, dtype=int), Q=np.eye(3, dtype=int)),
         {},
-        "cannot tell which array holds the labels; it has 'P' of shape (2, 2), 'Q' of shape (3, 3)",
+        "which array contains the labels; it has 'P' of shape (2, 2), 'Q' of shape (3, 3)",
     ),
     "npz without the array named": (npz(A=np.eye(2, dtype=int)), {"label": "B"}, "no array 'B'"),
     "npz with too few class names": (
         npz(A=np.array([[0, 2]]), classes=np.array(["x", "y"])),
         {},
-        "label 2 has no name, for `classes` has 2 names",
+        "label 2 has no name, because `classes` has 2 names",
     ),
     "npz with a truth of another length": (
         npz(A=np.array([[0, 2]]), truth=np.array([0, 1])),
         {},
-        "'truth' has 2 entries for 1 items",
+        "'truth' has 2 entries for 1 item",
     ),
     "npz with a truth that is no class": (
         npz(A=np.array([[0, 2], [0, 2]]), truth=np.array([0, 1])),
@@ -308,21 +312,25 @@ BAD_FILES = {
     "npz columns of unequal length": (
         npz(item=np.arange(3), worker=np.arange(3), label=np.arange(2)),
         {},
-        "arrays of one length are needed",
+        "expected arrays of equal length",
     ),
     "unknown xml in one line": (
         "<labels><a>1</a></labels>",
         {},
-        "is XML that this library does not know",
+        "is XML in an unknown format",
     ),
     "npz with one array for two roles": (
         npz(item=np.arange(3), who=np.arange(3), label=np.arange(3)),
         {"annotator": "item"},
         "'item' cannot be both the item and the annotator column",
     ),
-    "npy of one dimension": (npz(labels=np.arange(3)), {}, "cannot tell which array"),
-    "spreadsheet": (SPREADSHEET.getvalue(), {}, "no npz file. Save a spreadsheet as csv"),
-    "prose": ("Dear all,\nplease find\n", {}, "row 2: 1 fields where the header has 2"),
+    "npy of one dimension": (npz(labels=np.arange(3)), {}, "cannot detect which array"),
+    "archive": (ARCHIVE.getvalue(), {}, "is a zip archive, but not an npz or xlsx file"),
+    "prose": (
+        "Dear all,\nplease find\n",
+        {},
+        "row 2: expected 2 fields as in the header, but got 1",
+    ),
     "repeats": (CSV + "c,kim,NA\n", {"repeats": "error"}, "labels.csv, row 6"),
 }
 

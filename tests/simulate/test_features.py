@@ -14,5 +14,5 @@ def test_the_best_classifier_has_the_accuracy_asked_for(n_classes, accuracy):
 
 
 def test_an_accuracy_that_chance_beats_is_refused():
-    with pytest.raises(InputError, match=r"above 1 / n_classes and below 1, but got 0.2"):
+    with pytest.raises(InputError, match=r"above chance, 1 / 4, and below 1, but got 0.2"):
         gaussian_features([0, 1], 4, accuracy=0.2)

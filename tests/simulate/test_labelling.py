@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 
 from annotrace.errors import InputError
-from annotrace.simulate import allocate, hammer_spammers, pairwise_flippers, simulate_labels
+from annotrace.simulate import (
+    assign_annotators,
+    hammer_spammers,
+    pairwise_flippers,
+    simulate_labels,
+)
 
 
 def test_dense_labels_have_one_by_each_annotator():
@@ -12,7 +17,7 @@ def test_dense_labels_have_one_by_each_annotator():
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_k_distinct_annotators_label_each_item(k):
-    item, annotator = allocate(500, 5, k, random_state=0)
+    item, annotator = assign_annotators(500, 5, k, random_state=0)
     pairs = set(zip(item.tolist(), annotator.tolist(), strict=True))
     assert len(pairs) == 500 * k
     np.testing.assert_array_equal(np.bincount(item), k)
@@ -20,7 +25,7 @@ def test_k_distinct_annotators_label_each_item(k):
 
 
 def test_uneven_activity_shows_in_the_counts():
-    _, annotator = allocate(20_000, 3, 1, activity=[6, 3, 1], random_state=0)
+    _, annotator = assign_annotators(20_000, 3, 1, activity=[6, 3, 1], random_state=0)
     np.testing.assert_allclose(np.bincount(annotator) / 20_000, [0.6, 0.3, 0.1], atol=0.02)
 
 
@@ -45,15 +50,15 @@ def test_a_seed_repeats_the_labels():
 
 
 def test_classes_that_are_unknown_are_refused():
-    with pytest.raises(InputError, match="`truth` codes from 0 to 1, but entry 1 has -1"):
+    with pytest.raises(InputError, match="`truth` codes from 0 to 1, but entry 1 is -1"):
         simulate_labels([0, -1], hammer_spammers(3, 2, 0.9, 0))
 
 
 def test_more_labels_than_annotators_are_refused():
     with pytest.raises(InputError, match="from 1 to 5, the number of annotators, but got 6"):
-        allocate(10, 5, 6)
+        assign_annotators(10, 5, 6)
     with pytest.raises(InputError, match="`activity` to be 5 numbers above 0"):
-        allocate(10, 5, 2, activity=[1, 2])
+        assign_annotators(10, 5, 2, activity=[1, 2])
 
 
 def test_each_annotator_labels_as_many_items_as_given():

@@ -21,9 +21,9 @@ from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
-from annotrace.labels.codes import plain_names
+from annotrace.labels.vocabulary import plain_names
 from annotrace.labels.gold import Gold, known_classes
-from annotrace.labels.merging import merge_tables
+from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
 from annotrace.parameters import Count, Number, Seed, check_parameters
 from annotrace.training.devices import seed_of

@@ -30,7 +30,7 @@ from annotrace.diagnosis.fitted import annotator_frame
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
-from annotrace.labels.writing import replacing, write_classes, write_confusion, write_csv
+from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
 from annotrace.version import FORMAT, __version__, versions
 
 _CODES = ("item", "annotator", "label", "truth")
@@ -110,7 +110,7 @@ def save_run(model: Fitted, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()}
     content = save(tensors)
-    with replacing(folder / "model.safetensors") as file:
+    with atomic_write(folder / "model.safetensors") as file:
         file.write(content)
     result = model.result_
     write_classes(
@@ -127,7 +127,7 @@ def save_run(model: Fitted, folder: Path) -> None:
     else:
         (folder / "confusion.npz").unlink(missing_ok=True)
     description = _describe(model) | {"sha256": hashlib.sha256(content).hexdigest()}
-    with replacing(folder / "run.json") as file:
+    with atomic_write(folder / "run.json") as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
 
 

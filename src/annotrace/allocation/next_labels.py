@@ -14,8 +14,7 @@ from annotrace.allocation.plan import ROUNDING, Plan
 from annotrace.allocation.reasons import explain
 from annotrace.diagnosis.diagnosed import Diagnosed
 from annotrace.labels import LabelTable
-from annotrace.labels.frames import named_series
-from annotrace.labels.libraries import converted
+from annotrace.labels.frames import convert_frame, named_series
 from annotrace.parameters import Count, Natural, Positive, check_value
 
 # No item is taken for certain: a class that has all of the posterior may still be wrong. What is
@@ -172,4 +171,4 @@ def _as_frame(
         },
         schema_overrides={"expected_gain": pl.Float64, "reason": pl.String},
     )
-    return converted(asked, plan.table.frames)
+    return convert_frame(asked, plan.table.frame_library)

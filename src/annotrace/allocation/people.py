@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import by_index, goes_by_position, is_series
-from annotrace.labels.matching import joined_names
-from annotrace.labels.vocabulary import Names, as_names, check_names, look_up
+from annotrace.labels.frames import has_default_index, is_series, series_to_dict
+from annotrace.labels.vocabulary import Names, as_names, check_names, look_up, union_names
 
 Available: TypeAlias = int | Iterable[Any] | Mapping[Any, int | None] | None
 Cost: TypeAlias = float | Mapping[Any, float]
@@ -55,7 +54,7 @@ def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.i
         available = _limits(available)
     limits = available if isinstance(available, Mapping) else dict.fromkeys(available)
     asked = check_names(list(limits), len(limits), "available")
-    names = joined_names(known, asked)
+    names = union_names(known, asked)
     capacity = np.zeros(len(names), np.int64)
     capacity[look_up(asked, names)] = [_as_capacity(limit, who) for who, limit in limits.items()]
     return names, capacity
@@ -63,12 +62,12 @@ def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.i
 
 def _limits(series: Any) -> dict[Any, Any]:
     """Give a pandas series as the mapping from its index that it is, if its index is one."""
-    if goes_by_position(series):
+    if has_default_index(series):
         raise InputError(
             "Expected `available` to be names, or numbers of labels by name, but in this series "
             "that cannot be told: pass its .tolist() for names, or its .to_dict() for numbers."
         )
-    return by_index(series, "available")
+    return series_to_dict(series, "available")
 
 
 def _as_capacity(limit: Any, who: Any) -> int:
@@ -84,7 +83,7 @@ def _as_capacity(limit: Any, who: Any) -> int:
 
 def _costs(names: Names, cost: Cost) -> NDArray[np.float64]:
     if is_series(cost):
-        cost = by_index(cost, "cost")
+        cost = series_to_dict(cost, "cost")
     if not isinstance(cost, Mapping):
         return np.full(len(names), _as_cost(cost, "each annotator"))
     asked = as_names(list(cost))

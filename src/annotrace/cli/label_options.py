@@ -113,14 +113,14 @@ class LabelFile:
 
     def read(self) -> tuple[LabelTable, Layout | Imported | None]:
         """Read the table, and tell which columns or answers were used."""
-        from annotrace.labels.codes import Choices
-        from annotrace.labels.columns import Named
-        from annotrace.labels.importing import Request
+        from annotrace.labels.building import TableOptions
+        from annotrace.labels.columns import ColumnNames
+        from annotrace.labels.importing import ExportOptions
         from annotrace.labels.reading import read_table
 
-        named, choices = Named(**self.columns), Choices(**self.choices)
+        names, options = ColumnNames(**self.columns), TableOptions(**self.choices)
         with telling_warnings("skip"):
-            return read_table(self.paths, named, choices, Request(**self.request))
+            return read_table(self.paths, names, options, ExportOptions(**self.request))
 
 
 def label_options(command: Command) -> Command:
@@ -163,11 +163,11 @@ learn_truth_option = click.option(
 def known_truth(table: LabelTable) -> dict[Any, Any]:
     """Give the classes of items that --learn-truth is to learn from, by name."""
     from annotrace.errors import InputError
-    from annotrace.labels.gold import by_name
+    from annotrace.labels.gold import gold_by_name
 
     if table.truth is None:
         raise InputError("--learn-truth takes the known classes from a column: --truth COLUMN.")
-    return by_name(table, table.truth)
+    return gold_by_name(table, table.truth)
 
 
 def describe_labels(
@@ -244,7 +244,7 @@ def _n_pairs(table: LabelTable) -> int:
 
 
 def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[str]:
-    from annotrace.labels.importing import Imported, tell_skipped
+    from annotrace.labels.importing import Imported, describe_skipped
 
     if used is None:
         return []
@@ -252,7 +252,7 @@ def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[
         return [f"Columns: {_describe_columns(used, learn_truth)}"]
     question = "" if used.question is None else f", question {used.question!r}"
     told = [f"Format: {used.title}{question}"]
-    return [*told, tell_skipped(used.skipped)] if used.skipped else told
+    return [*told, describe_skipped(used.skipped)] if used.skipped else told
 
 
 def _describe_columns(layout: Layout, learn_truth: bool) -> str:

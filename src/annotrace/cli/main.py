@@ -19,7 +19,7 @@ from annotrace.cli.predict import predict
 from annotrace.cli.report import report
 from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
-from annotrace.errors import AnnotraceError, say_os_error
+from annotrace.errors import AnnotraceError, describe_os_error
 from annotrace.version import __version__
 
 BAD_INPUT = 2
@@ -52,7 +52,7 @@ class Commands(click.Group):
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            raise OneLineError(say_os_error(error)) from None
+            raise OneLineError(describe_os_error(error)) from None
         except KeyboardInterrupt as stop:
             click.echo(str(stop) or "Stopped.", err=True)
             ctx.exit(INTERRUPTED)

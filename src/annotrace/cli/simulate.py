@@ -160,7 +160,7 @@ def _label(
 def _write_items(path: Path, items: LabelledSet, first: int, with_truth: bool) -> None:
     import numpy as np
 
-    from annotrace.labels.writing import replacing
+    from annotrace.labels.writing import atomic_write
 
     arrays: dict[str, Any] = {
         "X": items.X,
@@ -168,7 +168,7 @@ def _write_items(path: Path, items: LabelledSet, first: int, with_truth: bool) -
     }
     if with_truth:
         arrays["truth"] = np.array(items.classes[items.y].tolist())
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         np.savez(file, **arrays)
 
 

@@ -1,4 +1,4 @@
-"""What is labelled: feature arrays, image folders, MNIST, CIFAR-10 and digits."""
+"""Items: feature arrays, image folders, and the data sets MNIST, CIFAR-10 and digits."""
 
 from annotrace.data.cifar10 import load_cifar10
 from annotrace.data.digits import load_digits

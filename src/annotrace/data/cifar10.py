@@ -1,4 +1,4 @@
-"""CIFAR-10 from its official binary version."""
+"""CIFAR-10, from its binary version."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def load_cifar10(folder: str | Path) -> tuple[LabelledSet, LabelledSet]:
     Parameters
     ----------
     folder : str or Path
-        `cifar-10-batches-bin`, or the folder that holds it.
+        `cifar-10-batches-bin`, or its parent.
 
     Returns
     -------
@@ -48,8 +48,8 @@ def load_cifar10(folder: str | Path) -> tuple[LabelledSet, LabelledSet]:
     missing = [name for name in (*TRAIN, TEST) if not (place / name).is_file()]
     if missing:
         raise InputError(
-            f"{place} lacks {', '.join(missing)}. Get the binary version of CIFAR-10 "
-            f"({PUBLISHED}), unpack it, and give the folder {BATCHES} or the one that holds it."
+            f"{place} lacks {', '.join(missing)}. Download the binary version of CIFAR-10 "
+            f"({PUBLISHED}), unpack it, and pass the folder {BATCHES} or its parent."
         )
     train = [_load_batch(place / name) for name in TRAIN]
     joined = LabelledSet(
@@ -66,14 +66,14 @@ def _load_batch(path: Path) -> LabelledSet:
     if len(content) == 0 or len(content) % _RECORD:
         raise InputError(
             f"{path}: {len(content)} bytes are not a whole number of records of {_RECORD}. "
-            "The file is cut short or damaged; get it again."
+            "The file is truncated or damaged; download it again."
         )
     records = content.reshape(-1, _RECORD)
     labels = records[:, 0].astype(np.int32)
     if labels.max() >= len(CLASSES):
         raise InputError(
             f"{path}: record {labels.argmax()} has label {labels.max()}, expected 0 to 9. "
-            "This is another file, or a damaged one; get it again."
+            "This is another file, or it is damaged; download it again."
         )
     planes = records[:, 1:].reshape(-1, 3, 32, 32)
     return LabelledSet(

@@ -1,4 +1,4 @@
-"""Handwritten digits of 8 by 8 pixels, which come with scikit-learn."""
+"""Handwritten digits of 8 x 8 pixels, included in scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from annotrace.data.labelled import LabelledSet
 def load_digits(*, images: bool = False) -> LabelledSet:
     """Load the 1,797 digits; no download.
 
-    The usual split here is ``load_digits().split(1400)``: 1,400 to train on, 397 to test.
+    The examples use ``load_digits().split(1400)``: 1,400 training and 397 test items.
 
     Parameters
     ----------
     images : bool
-        Give X the shape (1797, 8, 8) instead of (1797, 64).
+        Whether X has shape (1797, 8, 8) instead of (1797, 64).
 
     Returns
     -------

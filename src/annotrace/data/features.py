@@ -13,16 +13,16 @@ from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays, o
 
 
 def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
-    """Read the features of items; the format is told by content.
+    """Read the features of items; the format is detected by content.
 
     Parameters
     ----------
     path : str or Path
-        An npy file: one array, rows by position. An npz file: `X`, and `items`, the name of each
-        row (without it rows are positions). A parquet file: an item column, found by its name
-        (item, image, id, ...), and columns of numbers or of lists of numbers.
+        An npy file: one array, rows by position. An npz file: `X`, and optionally `items`, the
+        name of each row. A parquet file: an item column, detected by its name (item, image, id,
+        ...), and columns of numbers or of lists of numbers.
     item : str, optional
-        The item column of a parquet file, where it has one of this name.
+        The item column of a parquet file, if it has a column of this name.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
     if start.startswith(PARQUET):
         return _read_parquet(path, item)
     raise InputError(
-        f"{path} is no npy, npz or parquet file. Save features with "
+        f"{path} is not an npy, npz or parquet file. Save features with "
         "np.savez(path, X=features, items=names)."
     )
 

@@ -1,4 +1,4 @@
-"""Folders of images, decoded a batch at a time."""
+"""Folders of images, decoded batch by batch."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annotrace.errors import InputError, first_few
+from annotrace.errors import InputError, count, first_few
 from annotrace.labels.vocabulary import Names, as_names, as_text, check_names, look_up
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp")
 
 
 class ImageFolder:
-    """The png, jpg and bmp images of a folder and those below it, in the order of their paths.
+    """The png, jpg and bmp images in and below a folder, sorted by path.
 
-    Images are decoded when a batch asks for them, turned upright as their EXIF says, and resized
-    (bilinear) to one size, as uint8. Those of 16 bits are scaled to 8.
+    Images are decoded on demand, rotated according to EXIF, and resized (bilinear) to one size, as
+    uint8. Images with 16 bits are scaled to 8.
 
     Parameters
     ----------
     path : str or Path
     size : (height, width)
     color : bool
-        Three channels, or one grey.
+        Three channels, or one (greyscale).
 
     Attributes
     ----------
     paths : list of Path
     items : ndarray of shape (n_items,)
-        Path relative to the folder, with "/"; `matching` picks another way to name them.
+        Path relative to the folder, with "/"; `matching` can choose other names.
     shape : (height, width, 3) or (height, width)
     """
 
@@ -46,7 +46,7 @@ class ImageFolder:
         self.paths = sorted(entry for entry in self.path.rglob("*") if _is_image(entry, self.path))
         if not self.paths:
             raise InputError(
-                f"{path} has no images ({', '.join(ENDINGS)}), nor has a folder in it."
+                f"{path} has no images ({', '.join(SUFFIXES)}), also not in its subfolders."
             )
         self.shape: tuple[int, ...] = (*size, 3) if color else tuple(size)
         self.items: Names = as_names([self._relative(file) for file in self.paths])
@@ -69,31 +69,31 @@ class ImageFolder:
         return batch
 
     def matching(self, names: ArrayLike | Iterable[Any]) -> ImageFolder:
-        """Name the images as some labels do: by relative path, file name, or name without ending.
+        """Name the images like the labels do: by relative path, file name, or stem.
 
         Parameters
         ----------
         names : array-like of shape (n,)
-            Item names of the labels.
+            The item names of the labels.
 
         Returns
         -------
         ImageFolder
-            The same images, named in the way that matches the most names.
+            The same images, with the names that match most items.
         """
         wanted = as_names(names)
-        ways: list[Callable[[Path], str]] = [
+        schemes: list[Callable[[Path], str]] = [
             self._relative,
             lambda file: file.name,
             lambda file: file.stem,
         ]
-        named = [as_names([way(file) for file in self.paths]) for way in ways]
+        named = [as_names([scheme(file) for file in self.paths]) for scheme in schemes]
         matched = [int(np.sum(look_up(wanted, candidates) >= 0)) for candidates in named]
         if max(matched) == 0:
             raise InputError(
-                f"None of {len(wanted)} items ({first_few(as_text(wanted))}) is the name of an "
-                f"image in {self.path} ({first_few(self.items)}). Name items by relative path, "
-                "file name, or file name without its ending."
+                f"None of {count(len(wanted), 'item')} ({first_few(as_text(wanted))}) is the name "
+                f"of an image in {self.path} ({first_few(self.items)}). Name items by relative "
+                "path, file name, or file name without suffix."
             )
         renamed = copy.copy(self)
         best = named[int(np.argmax(matched))]
@@ -106,11 +106,11 @@ class ImageFolder:
 
 def _is_image(entry: Path, folder: Path) -> bool:
     hidden = any(part.startswith(".") for part in entry.relative_to(folder).parts)
-    return entry.suffix.lower() in ENDINGS and not hidden and entry.is_file()
+    return entry.suffix.lower() in SUFFIXES and not hidden and entry.is_file()
 
 
 def read_image(path: Path) -> Any:
-    """Decode an image with Pillow, turned upright as its EXIF says and 16 bits scaled to 8."""
+    """Decode an image with Pillow, rotated according to EXIF and scaled from 16 bits to 8."""
     from PIL import Image, ImageOps
 
     try:

@@ -1,4 +1,4 @@
-"""Items whose true classes are known, for experiments."""
+"""Items with known true classes, for experiments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LabelledSet(NamedTuple):
     ----------
     X : ndarray of shape (n_items, ...)
     y : ndarray of shape (n_items,), int32
-        The class of each item, as a position in `classes`.
+        The class of each item, an index into `classes`.
     classes : ndarray of shape (n_classes,)
     """
 
@@ -29,8 +29,8 @@ class LabelledSet(NamedTuple):
     def split(self, n_train: int, random_state: int = 0) -> tuple[LabelledSet, LabelledSet]:
         """Split at random into `n_train` items and the rest.
 
-        The items are those of ``numpy.random.default_rng(random_state).permutation(n_items)``,
-        the first `n_train` to train on.
+        The training items are the first `n_train` of
+        ``numpy.random.default_rng(random_state).permutation(n_items)``.
         """
         if not 0 < n_train < len(self.y):
             raise InputError(
@@ -40,5 +40,5 @@ class LabelledSet(NamedTuple):
         return self.take(order[:n_train]), self.take(order[n_train:])
 
     def take(self, positions: NDArray[np.int64]) -> LabelledSet:
-        """Keep some items, in the order given."""
+        """Select items by position, in the given order."""
         return LabelledSet(self.X[positions], self.y[positions], self.classes)

@@ -1,4 +1,4 @@
-"""MNIST, and whatever else comes in its idx files (Fashion-MNIST)."""
+"""MNIST, and other data sets in idx files (Fashion-MNIST)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PUBLISHED = "https://ossci-datasets.s3.amazonaws.com/mnist/ (first at yann.lecun
 
 
 def load_mnist(folder: str | Path) -> tuple[LabelledSet, LabelledSet]:
-    """Load the training and the test set from the four idx files, gz or not.
+    """Load the training and the test set from the four idx files, gzipped or not.
 
     Parameters
     ----------
     folder : str or Path
-        With the files in it or in `MNIST/raw` below it.
+        The folder with the files, or with `MNIST/raw`.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def load_mnist(folder: str | Path) -> tuple[LabelledSet, LabelledSet]:
     if missing:
         raise InputError(
             f"{folder} lacks {', '.join(missing)} (.gz or not). MNIST is four files, "
-            f"{', '.join(names)}; get them from {PUBLISHED} and put them into the folder."
+            f"{', '.join(names)}; download them from {PUBLISHED} into the folder."
         )
     paths = {name: path for name, path in found.items() if path is not None}
     train, test = (
@@ -64,20 +64,20 @@ def _load_part(images: Path, labels: Path) -> LabelledSet:
 
 
 def read_idx(path: Path, ndim: int) -> NDArray[Any]:
-    """Read an idx file of bytes with `ndim` dimensions, gz or not."""
+    """Read an idx file of bytes with `ndim` dimensions, gzipped or not."""
     content = read_bytes(path)
     magic = int.from_bytes(content[:4], "big")
     expected = 0x0800 + ndim
     if magic != expected:
         raise InputError(
             f"{path}: magic number {magic}, expected {expected} (bytes in {ndim} dimensions). "
-            "This is another file, or a damaged one; get it again."
+            "This is another file, or it is damaged; download it again."
         )
     start = 4 + 4 * ndim
     shape = [int.from_bytes(content[k : k + 4], "big") for k in range(4, start, 4)]
     if len(content) != start + math.prod(shape):
         raise InputError(
-            f"{path}: {len(content)} bytes where its header calls for {start + math.prod(shape)}. "
-            "The file is cut short or damaged; get it again."
+            f"{path}: {len(content)} bytes, but the header specifies {start + math.prod(shape)}. "
+            "The file is truncated or damaged; download it again."
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape).copy()

@@ -1,4 +1,4 @@
-"""What training reads from: items in order, loaded a batch at a time."""
+"""Item sources: the items to train on, loaded batch by batch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
+from annotrace.labels.frames import is_frame
 from annotrace.labels.vocabulary import Names, check_names
 
 LARGEST = np.float64(np.finfo(np.float32).max)
@@ -25,7 +26,7 @@ class ItemSource(Protocol):
 
     @property
     def items(self) -> Names | None:
-        """Names of the items, shape (n_items,), or None where position is all there is."""
+        """Names of the items, shape (n_items,), or None if rows have only positions."""
 
     def __len__(self) -> int: ...
 
@@ -34,21 +35,21 @@ class ItemSource(Protocol):
 
 
 def is_source(X: Any) -> TypeGuard[ItemSource]:
-    """Tell a source from whatever else a caller may have."""
-    # Of a pandas frame, columns are attributes: one named load would make it a source.
+    """Whether X is an item source."""
+    # Columns of a pandas frame are attributes; one may be named load.
     return hasattr(type(X), "load") and isinstance(X, ItemSource)
 
 
 class ArraySource:
-    """An array held as it is: uint8 images stay uint8 until the batch.
+    """An array in its own dtype: uint8 images stay uint8 until a batch is made.
 
     Parameters
     ----------
     X : array-like of numbers, shape (n_items, ...)
     items : array-like of shape (n_items,), optional
-        Names of the rows; without them rows are positions.
+        Names of the rows; by default rows have only positions.
     source : str
-        What to call the array in a message.
+        The name of the array in messages.
     columns : sequence, optional
         Names of the columns of a two-dimensional array.
     """
@@ -86,23 +87,23 @@ class ArraySource:
 
 
 def as_source(X: Any, items: ArrayLike | Iterable[Any] | None = None) -> ItemSource:
-    """Make a source of whatever the caller has.
+    """Convert features to an item source.
 
     Parameters
     ----------
     X : ItemSource, array of shape (n_items, ...), or pandas, polars or pyarrow frame
-        The item column of a frame is found by its name (item, image, id, ...) unless `items` is
-        given; its other columns must be numbers.
+        The item column of a frame is detected by its name (item, image, id, ...) unless `items`
+        is given; the other columns must be numbers.
     items : array-like of shape (n_items,), optional
         The name of each row.
     """
     if is_source(X):
         if items is not None:
             raise InputError(
-                f"`items` is for arrays and frames; a {type(X).__name__} names its own."
+                f"`items` is for arrays and frames, but {type(X).__name__} names its own items."
             )
         return X
-    if hasattr(X, "columns") or hasattr(X, "column_names"):
+    if is_frame(X):
         return source_from_frame(X, items)
     return ArraySource(X, items)
 
@@ -114,16 +115,16 @@ def source_from_frame(
     item: str | None = None,
     source: str = "the frame",
 ) -> ArraySource:
-    """Make a source of a frame with an item column, as in `as_source`.
+    """Convert a frame with an item column to a source, as in `as_source`.
 
-    `item` names the column; where there is none of that name it is found by the usual ones.
+    `item` names the column; if there is no such column, it is detected by its name.
     """
     import narwhals as nw
 
     known = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(known, nw.DataFrame):
         raise InputError(
-            f"Expected an array, or a frame of pandas, polars or pyarrow, but got "
+            f"Expected an array, or a pandas, polars or pyarrow frame, but got "
             f"{type(frame).__name__}{': collect it first.' if hasattr(frame, 'collect') else '.'}"
         )
     features = list(known.columns)
@@ -132,7 +133,7 @@ def source_from_frame(
         features.remove(name)
         items = _item_names(known.get_column(name), source)
     if not features:
-        raise InputError(f"{source} has no columns of features; it has {known.columns}.")
+        raise InputError(f"{source} has no feature columns; it has {known.columns}.")
     blocks = [_as_numbers(known.get_column(name), source) for name in features]
     if len(blocks) == 1 and blocks[0].ndim > 1:
         return ArraySource(blocks[0], items, source=source)
@@ -151,7 +152,7 @@ def _item_names(series: Any, source: str) -> list[Any]:
 
 
 def _as_numbers(series: Any, source: str) -> NDArray[Any]:
-    """Give a column of numbers, or of lists of numbers of one length, as an array."""
+    """Convert a column of numbers, or of lists of numbers of equal length, to an array."""
     import narwhals as nw
 
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
@@ -159,8 +160,8 @@ def _as_numbers(series: Any, source: str) -> NDArray[Any]:
     if series.dtype in (nw.List, nw.Array):
         return _stack_lists(series, source)
     raise InputError(
-        f"{source}, column {series.name!r} holds {series.dtype}, and features must be numbers. "
-        "Turn it into numbers or drop it."
+        f"{source}, column {series.name!r} has type {series.dtype}, but features must be numbers. "
+        "Convert it to numbers or drop it."
     )
 
 
@@ -172,7 +173,7 @@ def _stack_lists(series: Any, source: str) -> NDArray[Any]:
     lengths = series.list.len().unique().to_list()
     if len(lengths) != 1 or lengths[0] is None:
         raise InputError(
-            f"{source}, column {series.name!r}: its lists must have one length, but have {lengths}."
+            f"{source}, column {series.name!r}: expected lists of equal length, but got {lengths}."
         )
     if series.implementation.is_polars():
         return np.asarray(series.to_native().list.to_array(lengths[0]).to_numpy())
@@ -180,30 +181,32 @@ def _stack_lists(series: Any, source: str) -> NDArray[Any]:
 
 
 def _column_names(column: Any, block: NDArray[Any]) -> list[Any]:
-    """Name what a column holds in each row: one number, or several with their places."""
+    """Return the feature names of a column: its name, or one name per entry of its lists."""
     if block.ndim == 1:
         return [column]
-    return [f"{column}[{place}]" for place in range(int(np.prod(block.shape[1:])))]
+    return [f"{column}[{index}]" for index in range(int(np.prod(block.shape[1:])))]
 
 
 def _check_numbers(X: NDArray[Any], source: str) -> None:
     if X.dtype.kind not in "biuf":
         raise InputError(
-            f"{source} must be numbers, but holds {X.dtype}. Turn it into float32 or uint8."
+            f"Expected {source} to be numbers, but got {X.dtype}. Convert it to float32 or uint8."
         )
     if X.ndim < 2:
         raise InputError(
-            f"{source} must have a row an item and at least one more dimension, but has shape "
-            f"{X.shape}. Use X.reshape(-1, 1) for one feature."
+            f"Expected {source} to have one row per item and at least one more dimension, but got "
+            f"shape {X.shape}. Use X.reshape(-1, 1) for a single feature."
         )
     if 0 in X.shape[1:]:
-        raise InputError(f"{source} has shape {X.shape}: items without a single feature.")
+        raise InputError(
+            f"Expected {source} to have at least one feature, but got shape {X.shape}."
+        )
 
 
 def _check_finite(
     X: NDArray[Any], items: Names | None, source: str, columns: Sequence[Any] | None
 ) -> None:
-    # The least and the largest tell without a mask as large as the array.
+    # The minimum and maximum need no mask of the size of the array.
     if X.dtype.kind != "f" or X.size == 0 or (X.min() >= -LARGEST and X.max() <= LARGEST):
         return
     row, *place = map(int, np.argwhere(~(abs(X) <= LARGEST))[0])
@@ -211,8 +214,8 @@ def _check_finite(
     item = "" if items is None else f" (item {str(items[row])!r})"
     value = X[(row, *place)]
     remedy = (
-        "Networks take float32: divide the column by its largest value."
+        "It exceeds float32: divide the column by its largest value."
         if np.isfinite(value)
-        else "Fill in what is missing or leave the item out."
+        else "Impute missing values or remove the item."
     )
     raise InputError(f"{source}, row index {row}{item}, column {column} is {value}. {remedy}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,7 @@ from annotrace.diagnosis.confidence import (
 from annotrace.diagnosis.past import with_past
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
-from annotrace.labels.frames import named_series
-from annotrace.labels.libraries import converted
+from annotrace.labels.frames import convert_frame, named_series
 from annotrace.labels.table import LabelTable
 
 
@@ -79,7 +79,7 @@ class Diagnosed:
         table = self.table_
         if table.truth is None:
             return table
-        return table._replace(truth=np.where(self._learned(), np.int32(-1), table.truth))
+        return replace(table, truth=np.where(self._learned(), np.int32(-1), table.truth))
 
     def _learned(self) -> NDArray[np.bool_]:
         """Tell of which items the class was given to learn from, shape (n_items,)."""
@@ -154,7 +154,7 @@ class Diagnosed:
         `skill` is the mean of what `low` and `high` are the interval of: drawn to the crowd's
         where labels are few. Methods that do not model annotators have no skills.
         """
-        return converted(self._people(), self.table_.frames)
+        return convert_frame(self._people(), self.table_.frame_library)
 
     def _people(self) -> Any:
         """Give `annotators_` as a polars frame."""
@@ -204,7 +204,7 @@ class Diagnosed:
                 "confidence": chances[item, estimate[item]],
             }
         )
-        return converted(suspects, table.frames)
+        return convert_frame(suspects, table.frame_library)
 
     def _check_fitted(self) -> None:
         """Raise the error of an estimator that has not been fitted."""

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from annotrace.errors import AnnotraceError, say_os_error
+from annotrace.errors import AnnotraceError, describe_os_error
 from annotrace.experiments.options import FLAGS, options_from
 from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 
@@ -38,7 +38,7 @@ def main(words: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        return _fail(say_os_error(error))
+        return _fail(describe_os_error(error))
     except KeyboardInterrupt as stop:
         print(str(stop) or "Stopped.", file=sys.stderr)
         return INTERRUPTED

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from annotrace.experiments.naming import density_name, look
 from annotrace.experiments.runs import Result
-from annotrace.labels.writing import replacing
+from annotrace.labels.writing import atomic_write
 from annotrace.report.matrix import draw_matrix
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def figure(path: Path, width: float, height: float, written: list[Path]) -> Iter
         yield drawn
         for ending, extra in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
             name = path.with_name(f"{path.name}.{ending}")
-            with replacing(name) as file:
+            with atomic_write(name) as file:
                 drawn.savefig(file, format=ending, **extra)
             written.append(name)
 

@@ -10,7 +10,7 @@ import numpy as np
 from annotrace.experiments.naming import density_name, look
 from annotrace.experiments.published import Published
 from annotrace.experiments.runs import Result
-from annotrace.labels.writing import replacing
+from annotrace.labels.writing import atomic_write
 
 CM_ERROR_NOTE = (
     "CM error is the squared Frobenius distance divided by the number of classes, mean over "
@@ -35,7 +35,7 @@ def page(title: str, results: Sequence[Result], parts: Sequence[str]) -> str:
 
 def write(text: str, path: Path) -> Path:
     """Write a page whole or not at all, and give its path."""
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode())
     return path
 

@@ -1,4 +1,4 @@
-"""Labels come in: the table, the readers and the checks."""
+"""Label tables, and the reading and writing of label files."""
 
 from annotrace.labels.table import LabelTable
 

@@ -1,33 +1,55 @@
-"""From columns of names to a table: the classes, the truth, and what is refused."""
+"""From columns of names to a table: checks, classes and truth."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.codes import Choices, drop_repeats
-from annotrace.labels.coding import Coded
+from annotrace.labels.codes import Repeats, drop_repeats
 from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import Codes, Names, as_names, as_text, in_order, look_up
+from annotrace.labels.vocabulary import (
+    Coded,
+    Codes,
+    Names,
+    as_names,
+    as_text,
+    look_up,
+    sort_names,
+)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Options of all readers; see `LabelTable.from_long`."""
+
+    classes: Sequence[Any] | Names | None = None
+    skip: Collection[Any] = ()
+    repeats: Repeats = "keep"
+
+    def __post_init__(self) -> None:
+        for name in ("classes", "skip"):
+            if isinstance(value := getattr(self, name), str):
+                raise InputError(
+                    f"Expected `{name}` to be a list, but got {value!r}. Use {name}=[{value!r}]."
+                )
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Labels one a row, with what is needed to say where each of them came from.
+    """Labels in the long form, one per row, with the place of each for messages.
 
     Attributes
     ----------
     item, annotator, label : Coded of n labels
     where : callable
-        Given a row and a role ("item", "label", ...), names the cell for a message.
+        Names the cell of a row and a role ("item", "label", ...) for messages.
     truth : Coded of m rows, or None
     truth_item : ndarray of shape (m,), int32
         The item of each row of `truth`.
@@ -42,31 +64,23 @@ class Columns:
 
 
 def build_table(
-    columns: Columns, choices: Choices, source: str, positional: bool = False
+    columns: Columns, options: TableOptions, source: str, positional: bool = False
 ) -> LabelTable:
-    """Check the labels and number the classes, and make the table."""
+    """Check the labels, encode the classes and create the table."""
     for role in ("item", "annotator", "label"):
-        if role != "label" or "" not in choices.skip:
+        if role != "label" or "" not in options.skip:
             _check_filled(columns, role)
-    given = columns
-    if choices.skip:
-        columns = _leave_out(given, choices.skip)
+    all_columns, columns = columns, _skip(columns, options.skip) if options.skip else columns
     if len(columns.label.codes) == 0:
-        raise InputError(f"{source} has no labels{' but those to skip' if choices.skip else ''}.")
-    _warn_of_absent(given, choices.skip)
-    if choices.classes is None:
-        _check_single(columns)
-        _check_scores(columns)
-        classes = _find_classes(columns.label, source)
-        _warn_of_minus_one(classes)
-    else:
-        classes = _given_classes(choices.classes)
+        raise InputError(f"{source} has no labels{' except those to skip' * bool(options.skip)}.")
+    _warn_unused_skip(all_columns, options.skip)
+    classes = _choose_classes(columns, options, source)
     label = _encode_labels(columns, classes)
     item, annotator = columns.item, columns.annotator
     kept = drop_repeats(
         item.codes,
         annotator.codes,
-        choices.repeats,
+        options.repeats,
         len(annotator.names),
         lambda row: columns.where(row, "item"),
     )
@@ -77,7 +91,7 @@ def build_table(
         items=item.names,
         annotators=annotator.names,
         classes=classes,
-        truth=None if columns.truth is None else _true_classes(columns, columns.truth, classes),
+        truth=None if columns.truth is None else _encode_truth(columns, columns.truth, classes),
         positional=positional,
     )
 
@@ -93,29 +107,7 @@ def _check_filled(columns: Columns, role: str) -> None:
         )
 
 
-def _warn_of_absent(columns: Columns, skip: Iterable[Any]) -> None:
-    """Warn of answers to skip that nobody gave, which may be misspelt."""
-    given = as_text(columns.label.names).tolist()
-    true = [] if columns.truth is None else as_text(columns.truth.names).tolist()
-    folded = {name.casefold(): name for name in given}
-    for name in sorted(set(as_text(as_names(skip)).tolist()).difference(given, true, [""])):
-        alike = get_close_matches(name.casefold(), folded, 1)
-        nearest = f"; the nearest is {folded[alike[0]]!r}" if alike else ""
-        warnings.warn(
-            f"No label is {name!r}, and `skip` left out nothing for it{nearest}.", stacklevel=2
-        )
-
-
-def _warn_of_minus_one(classes: Names) -> None:
-    """Warn where the number -1 is a class: in arrays it means that there is no label."""
-    if classes.dtype.kind in "if" and -1 in classes:
-        warnings.warn(
-            "-1 is taken for a class; where it means that there is no label, pass `skip=[-1]`.",
-            stacklevel=2,
-        )
-
-
-def _leave_out(columns: Columns, skip: Iterable[Any]) -> Columns:
+def _skip(columns: Columns, skip: Iterable[Any]) -> Columns:
     label = columns.label.without(skip)
     rows = np.flatnonzero(label.codes >= 0)
     return replace(
@@ -128,72 +120,98 @@ def _leave_out(columns: Columns, skip: Iterable[Any]) -> Columns:
     )
 
 
+def _warn_unused_skip(columns: Columns, skip: Iterable[Any]) -> None:
+    """Warn if an answer to skip does not occur, since it may be misspelt."""
+    labels = as_text(columns.label.names).tolist()
+    true = [] if columns.truth is None else as_text(columns.truth.names).tolist()
+    folded = {name.casefold(): name for name in labels}
+    for name in sorted(set(as_text(as_names(skip)).tolist()).difference(labels, true, [""])):
+        similar = get_close_matches(name.casefold(), folded, 1)
+        nearest = f"; the most similar label is {folded[similar[0]]!r}" if similar else ""
+        warnings.warn(
+            f"No label is {name!r}, so `skip` has no effect for it{nearest}.", stacklevel=2
+        )
+
+
+def _choose_classes(columns: Columns, options: TableOptions, source: str) -> Names:
+    if options.classes is not None:
+        return _check_classes(options.classes)
+    _check_single_labels(columns)
+    _check_no_scores(columns)
+    classes = _find_classes(columns.label, source)
+    if classes.dtype.kind in "if" and -1 in classes:
+        warnings.warn(
+            "-1 is read as a class. If it means that the label is missing, pass `skip=[-1]`.",
+            stacklevel=2,
+        )
+    return classes
+
+
 def _find_classes(label: Coded, source: str) -> Names:
-    classes, n_labels = in_order(label.names), len(label.codes)
+    classes, n_labels = sort_names(label.names), len(label.codes)
     if len(classes) < 2:
         raise InputError(
-            f"{source}: all labels are {str(classes[0])!r}, and with one class there is nothing to "
-            "learn. If there are others that nobody reported, name all with classes= (--class)."
+            f"{source}: all labels are {str(classes[0])!r}, but at least two classes are needed. "
+            "If there are classes that nobody reported, list all with classes= (--class)."
         )
     if len(classes) > max(100, n_labels // 2):
         raise InputError(
-            f"{source}: {len(classes)} different labels among {n_labels} ({first_few(classes, 2)}) "
+            f"{source}: {len(classes)} distinct labels among {n_labels} ({first_few(classes, 2)}) "
             "look like text or numbers rather than classes. Name the columns (item=, annotator=, "
-            "label=), or all classes with classes= (--class)."
+            "label=), or list all classes with classes= (--class)."
         )
     return classes
 
 
-def _given_classes(given: Sequence[Any] | Names) -> Names:
+def _check_classes(given: Sequence[Any] | Names) -> Names:
     classes = as_names(given)
-    distinct, count = np.unique(classes, return_counts=True)
-    if len(distinct) < 2 or np.any(count > 1):
+    if len(np.unique(classes)) < max(2, len(classes)):
         raise InputError(
-            f"Expected `classes` to be at least two different names, but got {first_few(classes)}."
+            f"Expected `classes` to be at least two distinct names, but got {first_few(classes)}."
         )
     return classes
 
 
-def _check_single(columns: Columns) -> None:
-    """Refuse labels that are lists, or are other labels joined by a sign."""
+def _check_single_labels(columns: Columns) -> None:
+    """Raise an error for labels that are lists, or other labels joined by a separator."""
     names = as_text(columns.label.names).tolist()
     known = set(names)
     for code, name in enumerate(names):
-        if _is_list(name) or any(_joins(name, sign, known) for sign in "|;,"):
+        if _is_json_list(name) or any(_is_joined(name, sign, known) for sign in "|;,"):
             row = int(np.argmax(columns.label.codes == code))
             raise InputError(
-                f"{columns.where(row, 'label')}: {name!r} holds several labels, and this library "
-                "learns from one label a row. Keep one of them, or name all with classes= "
-                "(--class) to take each combination as a class of its own."
+                f"{columns.where(row, 'label')}: {name!r} contains several labels, but a row has "
+                "one label. Keep one of them, or list all with classes= (--class) to treat each "
+                "combination as a class."
             )
 
 
-def _is_list(name: str) -> bool:
+def _is_json_list(name: str) -> bool:
     try:
         return name.startswith("[") and isinstance(json.loads(name), list)
     except ValueError:
         return False
 
 
-def _joins(name: str, sign: str, known: set[str]) -> bool:
-    return sign in name and all(part.strip() in known for part in name.split(sign))
+def _is_joined(name: str, separator: str, known: set[str]) -> bool:
+    return separator in name and all(part.strip() in known for part in name.split(separator))
 
 
-def _check_scores(columns: Columns) -> None:
-    """Refuse numbers with a fraction, in the labels or the truth: they are scores, not classes."""
+def _check_no_scores(columns: Columns) -> None:
+    """Raise an error for labels or truth with fractions: they are scores, not classes."""
     if not _are_numbers(columns.label.names):
         return
     for role, column in (("label", columns.label), ("truth", columns.truth)):
         if column is None or not _are_numbers(column.names):
             continue
         fraction = [float(name) % 1 != 0 for name in as_text(column.names).tolist()]
-        hits = np.flatnonzero(np.array([*fraction, False])[column.codes])
-        if len(hits):
-            row = int(hits[0])
+        rows = np.flatnonzero(np.array([*fraction, False])[column.codes])
+        if len(rows):
+            row = int(rows[0])
             raise InputError(
-                f"{columns.where(row, role)}: {_name(column, row)!r} is a score, and this library "
-                "learns classes, not ordinal or continuous scores. Round or group them into "
-                "classes, or name all with classes= (--class) to take each number as a class."
+                f"{columns.where(row, role)}: {_name(column, row)!r} is a score, but labels must "
+                "be classes, not ordinal or continuous scores. Round or group them into classes, "
+                "or list all with classes= (--class) to treat each number as a class."
             )
 
 
@@ -210,19 +228,26 @@ def _encode_labels(columns: Columns, classes: Names) -> Codes:
     if len(unknown):
         row = int(unknown[0])
         raise InputError(
-            f"{columns.where(row, 'label')}: {_name(columns.label, row)!r} is not among the "
-            f"classes given ({first_few(classes, 10)}); {len(unknown)} such in all. "
-            "Add it to classes=, or leave such rows out with skip=."
+            f"{columns.where(row, 'label')}: {_name(columns.label, row)!r} is not among the given "
+            f"classes ({first_few(classes, 10)}); {len(unknown)} such labels in total. Add it to "
+            "classes=, or leave out such rows with skip=."
         )
     return codes
 
 
-def _true_classes(columns: Columns, truth: Coded, classes: Names) -> Codes | None:
+def _encode_truth(columns: Columns, truth: Coded, classes: Names) -> Codes | None:
     known = truth.codes >= 0
     if not known.any():
         return None
     codes = np.append(look_up(truth.names, classes), np.int32(-1))[truth.codes]
-    _check_truth_known(columns, truth, np.flatnonzero(known & (codes < 0)), classes)
+    unknown = np.flatnonzero(known & (codes < 0))
+    if len(unknown):
+        row = int(unknown[0])
+        raise InputError(
+            f"{columns.where(row, 'truth')}: the truth {_name(truth, row)!r} is not a class; the "
+            f"classes are {first_few(classes, 10)}. List all classes with classes= (--class) if "
+            "nobody reported this one."
+        )
     of_item = np.full(len(columns.item.names), -1, np.int32)
     of_item[columns.truth_item[known]] = codes[known]
     conflict = np.flatnonzero(known & (of_item[columns.truth_item] != codes))
@@ -232,21 +257,9 @@ def _true_classes(columns: Columns, truth: Coded, classes: Names) -> Codes | Non
         raise InputError(
             f"{columns.where(row, 'truth')}: item {str(columns.item.names[item])!r} is "
             f"{_name(truth, row)!r} here and {str(classes[of_item[item]])!r} in another row. "
-            "An item has one truth."
+            "An item has one true class."
         )
     return of_item
-
-
-def _check_truth_known(
-    columns: Columns, truth: Coded, unknown: NDArray[np.int64], classes: Names
-) -> None:
-    if len(unknown):
-        row = int(unknown[0])
-        raise InputError(
-            f"{columns.where(row, 'truth')}: the truth {_name(truth, row)!r} is not a class; "
-            f"classes are {first_few(classes, 10)}. Name all classes with classes= (--class) "
-            "if nobody reported this one."
-        )
 
 
 def _name(column: Coded, row: int) -> str:

@@ -1,52 +1,33 @@
-"""Columns of codes: checks and the small operations on them that a table is made of."""
+"""Arrays of integer codes: checks, and the operations that a label table is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annotrace.errors import InputError
-from annotrace.labels.vocabulary import Codes, Names
+from annotrace.errors import InputError, count
+from annotrace.labels.vocabulary import Codes
 
 Repeats: TypeAlias = Literal["keep", "first", "last", "error"]
 Seed: TypeAlias = int | np.random.Generator | None
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What the caller wants done with the labels; see `LabelTable.from_long`."""
-
-    classes: Sequence[Any] | Names | None = None
-    skip: Collection[Any] = ()
-    repeats: Repeats = "keep"
-
-    def __post_init__(self) -> None:
-        for name in ("classes", "skip"):
-            if isinstance(getattr(self, name), str):
-                raise InputError(
-                    f"Expected `{name}` to be a list, but got {getattr(self, name)!r}. "
-                    f"Use {name}=[{getattr(self, name)!r}]."
-                )
-
-
 def check_codes(values: ArrayLike, size: int, what: str, *, lowest: int = 0) -> Codes:
-    """Check that codes are integers from `lowest` to size - 1, and give them as int32."""
+    """Check that codes are integers from `lowest` to size - 1, and return them as int32."""
     array = _as_integers(values, what)
     if array.size and (array.min() < lowest or array.max() >= size):
         row = int(np.flatnonzero((array < lowest) | (array >= size))[0])
         raise InputError(
-            f"Expected `{what}` codes from {lowest} to {size - 1}, but entry {row} has "
-            f"{array[row]}."
+            f"Expected `{what}` codes from {lowest} to {size - 1}, but entry {row} is {array[row]}."
         )
     return array.astype(np.int32)
 
 
 def n_codes(values: ArrayLike, what: str) -> int:
-    """Give one more than the largest of some codes."""
+    """Return one more than the largest code."""
     return int(_as_integers(values, what).max(initial=-1)) + 1
 
 
@@ -71,23 +52,23 @@ def check_columns(columns: Sequence[ArrayLike], sizes: Mapping[str, int]) -> lis
     ]
     lengths = [len(column) for column in checked]
     if len(set(lengths)) > 1:
-        raise InputError(f"Expected columns of one length, but got {lengths}.")
+        raise InputError(f"Expected columns of equal length, but got {lengths}.")
     return checked
 
 
 def check_truth(values: ArrayLike, n_items: int, n_classes: int) -> Codes:
-    """Check that there is a class or -1 for each item, and give them as int32."""
+    """Check that there is a class, or -1, for each item, and return them as int32."""
     array = np.asarray(values)
     if array.shape != (n_items,):
         raise InputError(
-            f"Expected `truth` to have one entry for each of {n_items} items, "
+            f"Expected `truth` to have one entry for each of {count(n_items, 'item')}, "
             f"but got shape {array.shape}."
         )
     return check_codes(array, n_classes, "truth", lowest=-1)
 
 
-def sorted_by_item(columns: list[Codes]) -> list[Codes]:
-    """Sort columns by the first of them; equal entries keep their order."""
+def sort_by_item(columns: list[Codes]) -> list[Codes]:
+    """Sort columns by the first of them; the sort is stable."""
     item = columns[0]
     if np.all(item[1:] >= item[:-1]):
         return columns
@@ -95,15 +76,15 @@ def sorted_by_item(columns: list[Codes]) -> list[Codes]:
     return [column[order] for column in columns]
 
 
-def offsets_of(item: Codes, n_items: int) -> NDArray[np.int64]:
-    """Tell where the labels of each item begin in columns sorted by item, shape (n_items + 1,)."""
+def item_offsets(item: Codes, n_items: int) -> NDArray[np.int64]:
+    """Return where the labels of each item start in sorted columns, shape (n_items + 1,)."""
     return np.append(0, np.cumsum(np.bincount(item, minlength=n_items))).astype(np.int64)
 
 
 def labels_of(
     offsets: NDArray[np.int64], items: NDArray[np.int64]
 ) -> tuple[Codes, NDArray[np.int64]]:
-    """Find the labels of some items in columns sorted by item, without a search.
+    """Return the labels of some items in columns sorted by item, without a search.
 
     Parameters
     ----------
@@ -114,7 +95,7 @@ def labels_of(
     Returns
     -------
     row : ndarray of shape (n,), int32
-        Which of `items` each label belongs to, as a position in it.
+        The position in `items` of the item of each label.
     labels : ndarray of shape (n,), int64
         The positions of the labels in the columns.
     """
@@ -124,9 +105,9 @@ def labels_of(
     return row, start + np.arange(len(start))
 
 
-def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Give the positions that a mask or a selection without repeats names."""
-    array = np.asarray(which)
+def check_positions(selection: ArrayLike, size: int) -> NDArray[np.int64]:
+    """Return the positions that a mask or a selection without repeats selects."""
+    array = np.asarray(selection)
     if array.dtype == bool:
         if array.shape != (size,):
             raise InputError(f"Expected a mask of shape ({size},), but got {array.shape}.")
@@ -140,7 +121,7 @@ def check_positions(which: ArrayLike, size: int) -> NDArray[np.int64]:
 def split_positions(
     n: int, fraction: float, random_state: Seed = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split positions 0 to n - 1 at random into the rest and a part of `fraction`, each sorted."""
+    """Split positions 0 to n - 1 at random into the rest and a `fraction`, each sorted."""
     if not 0 <= fraction < 1:
         raise InputError(f"Expected `fraction` to be in [0, 1), but got {fraction}.")
     shuffled = np.random.default_rng(random_state).permutation(n)
@@ -155,9 +136,9 @@ def drop_repeats(
     n_annotators: int,
     where: Callable[[int], str] = "label {}".format,
 ) -> NDArray[np.int64]:
-    """Tell which rows stay when an annotator labelled an item more than once, in order.
+    """Return the rows to keep if annotators labelled items more than once, in order.
 
-    `where` names a row for the message of repeats="error".
+    `where` names a row in the error message of repeats="error".
     """
     if repeats == "keep":
         return np.arange(len(item))
@@ -172,8 +153,10 @@ def drop_repeats(
     _, first = np.unique(pair, return_index=True)
     if repeats == "error" and len(first) < len(pair):
         row = int(np.setdiff1d(np.arange(len(pair)), first)[0])
+        repeated = count(len(pair) - len(first), "label repeats", "labels repeat")
         raise InputError(
-            f"{len(pair) - len(first)} labels repeat an (item, annotator) pair, the first at "
-            f"{where(row)}. Use repeats='keep', 'first' or 'last'."
+            f"Expected each (item, annotator) pair at most once, but {repeated} one, first at "
+            f"{where(row)}. "
+            "Use repeats='keep', 'first' or 'last'."
         )
     return np.sort(first)

@@ -1,4 +1,4 @@
-"""Which column is which: by the name given, else by the names people use."""
+"""Detection of columns: by the name that the caller gives, or by usual names."""
 
 from __future__ import annotations
 
@@ -10,74 +10,26 @@ from typing import Any, NamedTuple
 
 from annotrace.errors import InputError
 
-# Strongest first: a file with both `item` and `id` means the first.
-ROLES: dict[str, tuple[str, ...]] = {
-    "item": (
-        "item",
-        "task",
-        "image",
-        "example",
-        "sample",
-        "instance",
-        "question",
-        "document",
-        "doc",
-        "object",
-        "unit",
-        "filename",
-        "file",
-        "path",
-        "url",
-        "hit",
-        "id",
-    ),
-    "annotator": (
-        "annotator",
-        "worker",
-        "rater",
-        "labeler",
-        "labeller",
-        "coder",
-        "reader",
-        "judge",
-        "expert",
-        "user",
-        "performer",
-        "participant",
-    ),
-    "label": (
-        "label",
-        "class",
-        "answer",
-        "response",
-        "annotation",
-        "category",
-        "judgement",
-        "judgment",
-        "choice",
-        "vote",
-        "rating",
-    ),
-    "truth": (
-        "truth",
-        "ground_truth",
-        "groundtruth",
-        "gold",
-        "gold_label",
-        "gt",
-        "true_label",
-        "true_class",
-    ),
+# Strongest first: in a file with both `item` and `id`, `item` names the item.
+_USUAL_NAMES = {
+    "item": "item task image example sample instance question document doc object unit filename "
+    "file path url hit id",
+    "annotator": "annotator worker rater labeler labeller coder reader judge expert user performer "
+    "participant",
+    "label": "label class answer response annotation category judgement judgment choice vote "
+    "rating",
+    "truth": "truth ground_truth groundtruth gold gold_label gt true_label true_class",
 }
+USUAL_NAMES = {role: names.split() for role, names in _USUAL_NAMES.items()}
 
-# `annotation_id` numbers the rows; `class_id` is a class.
-_NUMBERS_ROWS = frozenset(
-    f"{name}_id" for name in ROLES["label"] if name not in ("label", "class", "category")
+# `annotation_id` numbers the rows, whereas `class_id` is a class.
+_ROW_NUMBERS = frozenset(
+    f"{name}_id" for name in USUAL_NAMES["label"] if name not in ("label", "class", "category")
 )
 
 
-class Named(NamedTuple):
-    """Columns named by the caller; None where they are to be found."""
+class ColumnNames(NamedTuple):
+    """Column names given by the caller; None if they are to be detected."""
 
     item: str | None = None
     annotator: str | None = None
@@ -87,7 +39,7 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parts of a label table stand among the columns of a file or frame.
+    """The role of each column of a file or frame.
 
     Attributes
     ----------
@@ -95,7 +47,7 @@ class Layout:
     annotator, label : column name, or None in the wide form
     truth : column name, or None
     answers : tuple of column names
-        One for each annotator in the wide form; empty in the long form.
+        One per annotator in the wide form; empty in the long form.
     """
 
     item: Any
@@ -106,26 +58,23 @@ class Layout:
 
     @property
     def wide(self) -> bool:
-        """Whether there is a row an item and a column an annotator."""
+        """Whether there is one row per item and one column per annotator."""
         return bool(self.answers)
 
 
-def find_layout(columns: Sequence[Any], named: Named, source: str) -> Layout:
-    """Tell the long form from the wide one, and which column is which.
+def find_layout(columns: Sequence[Any], names: ColumnNames, source: str) -> Layout:
+    """Detect the role of each column, and whether the table is long or wide.
 
     Parameters
     ----------
     columns : sequence
-        The names of the columns, in order.
-    named : Named
+        All column names, in order.
+    names : ColumnNames
     source : str
-        What to call the file or frame in a message.
+        The file or frame, for messages.
     """
     check_distinct(columns, source)
-    found: dict[str, Any] = {
-        role: find_column(columns, role, source, name) for role, name in named._asdict().items()
-    }
-    check_roles(found, source)
+    found = find_roles(columns, names, source)
     if None not in (found["item"], found["annotator"], found["label"]):
         return Layout(**found)
     if found["annotator"] is None and found["label"] is None:
@@ -134,59 +83,67 @@ def find_layout(columns: Sequence[Any], named: Named, source: str) -> Layout:
     raise InputError(_not_found(columns, missing, source))
 
 
+def find_roles(columns: Sequence[Any], names: ColumnNames, source: str) -> dict[str, Any]:
+    """Return the column of each role, or None; no column has two roles."""
+    found = {
+        role: find_column(columns, role, source, name) for role, name in names._asdict().items()
+    }
+    _check_distinct_roles(found, source)
+    return found
+
+
 def find_column(
     columns: Sequence[Any], role: str, source: str, given: str | None = None
 ) -> Any | None:
-    """Find the column of a role ("item", ...): the one given, else the best by name, else None."""
+    """Return the column of a role ("item", ...): the given one, else the best match, else None."""
     if given is not None:
         if given not in columns:
-            raise InputError(f"{source} has no column {given!r}; {_listed(columns)}.")
+            raise InputError(f"{source} has no column {given!r}; {_describe_columns(columns)}.")
         return given
     ranked = sorted((rank, name) for name in columns if (rank := _rank(str(name), role)))
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
         raise InputError(
             f"{source}: both {ranked[0][1]!r} and {ranked[1][1]!r} may be the {role} column. "
-            f"Say which with {role}= (--{role} on the command line)."
+            f"Name it with {role}= (--{role} on the command line)."
         )
     return ranked[0][1] if ranked else None
 
 
-def names_items(names: Sequence[Any]) -> bool:
-    """Tell whether a column of items is among some names, so that these are names of columns."""
+def has_item_column(names: Sequence[Any]) -> bool:
+    """Whether one of some names is a usual name of an item column."""
     return any(_rank(str(name), "item") for name in names)
 
 
 def column_names(frame: Any) -> list[Any]:
-    """Give the names of a frame's columns; none if it is no frame."""
-    # What pyarrow calls its columns are the columns themselves.
+    """Return the column names of a frame; an empty list for anything else."""
+    # pyarrow's `columns` are the columns themselves.
     return list(getattr(frame, "column_names", getattr(frame, "columns", [])))
 
 
 def check_distinct(columns: Sequence[Any], source: str) -> None:
     """Check that no two columns have the same name."""
-    places: dict[Any, int] = {}
-    for place, name in enumerate(columns):
-        first = places.setdefault(name, place)
-        if first < place:
+    positions: dict[Any, int] = {}
+    for position, name in enumerate(columns):
+        first = positions.setdefault(name, position)
+        if first < position:
             raise InputError(
-                f"{source}: columns {first + 1} and {place + 1} are both named {name!r}. "
+                f"{source}: columns {first + 1} and {position + 1} are both named {name!r}. "
                 "Rename one of them."
             )
 
 
-def check_roles(found: Mapping[str, Any], source: str) -> None:
-    """Check that no column stands for two roles."""
-    for (role, name), (other, twin) in combinations(found.items(), 2):
-        if name is not None and name == twin:
+def _check_distinct_roles(found: Mapping[str, Any], source: str) -> None:
+    for (role, name), (other, same) in combinations(found.items(), 2):
+        if name is not None and name == same:
             raise InputError(
-                f"{source}: {name!r} cannot be both the {role} and the {other} column. Say which "
-                f"they are with {role}= and {other}= (--{role}, --{other})."
+                f"{source}: {name!r} cannot be both the {role} and the {other} column. Name both "
+                f"with {role}= and {other}= (--{role}, --{other})."
             )
 
 
 def _wide_layout(columns: Sequence[Any], item: Any, truth: Any, source: str) -> Layout:
     if item is None and len(columns) > 1:
-        item = _index_of_pandas(columns)
+        item = _pandas_index(columns)
     if item is None:
         raise InputError(_not_found(columns, ["item", "annotator", "label"], source))
     answers = tuple(name for name in columns if name not in (item, truth))
@@ -195,24 +152,24 @@ def _wide_layout(columns: Sequence[Any], item: Any, truth: Any, source: str) -> 
     return Layout(item=item, truth=truth, answers=answers)
 
 
-def _index_of_pandas(columns: Sequence[Any]) -> Any | None:
-    """Find the index of a pandas frame, as `to_csv` (in front) and `to_parquet` write it."""
-    if _normalised(str(columns[0])) in ("", "unnamed:_0"):
+def _pandas_index(columns: Sequence[Any]) -> Any | None:
+    """Return the index column that pandas' `to_csv` or `to_parquet` wrote, or None."""
+    if _normalise(str(columns[0])) in ("", "unnamed:_0"):
         return columns[0]
     return "__index_level_0__" if "__index_level_0__" in columns else None
 
 
 def _rank(name: str, role: str) -> tuple[int, bool] | None:
-    plain, known = _normalised(name), ROLES[role]
-    if plain in known:
-        return known.index(plain), False
-    stem = re.sub(r"_(id|name)$", "", plain)
-    if stem in known and plain not in _NUMBERS_ROWS:
-        return known.index(stem), True
+    normalised, usual = _normalise(name), USUAL_NAMES[role]
+    if normalised in usual:
+        return usual.index(normalised), False
+    stem = re.sub(r"_(id|name)$", "", normalised)
+    if stem in usual and normalised not in _ROW_NUMBERS:
+        return usual.index(stem), True
     return None
 
 
-def _normalised(name: str) -> str:
+def _normalise(name: str) -> str:
     words = re.sub(r"(?<=[a-zA-Z0-9])(?=[A-Z][a-z])", "_", name.strip())
     return re.sub(r"[\s_.-]+", "_", words).lower()
 
@@ -220,12 +177,12 @@ def _normalised(name: str) -> str:
 def _not_found(columns: Sequence[Any], roles: list[str], source: str) -> str:
     options = ", ".join(f"{role}=" for role in roles)
     return (
-        f"{source}: found no {' and no '.join(roles)} column; {_listed(columns)}. "
-        f"Say which they are with {options} (--{', --'.join(roles)} on the command line), or give "
-        "a wide table: an item column, and one column of answers for each annotator."
+        f"{source}: found no {' and no '.join(roles)} column; {_describe_columns(columns)}. "
+        f"Name the columns with {options} (--{', --'.join(roles)} on the command line), or use a "
+        "wide table: an item column, and one column of answers per annotator."
     )
 
 
-def _listed(columns: Sequence[Any], limit: int = 20) -> str:
+def _describe_columns(columns: Sequence[Any], limit: int = 20) -> str:
     shown = ", ".join(repr(name)[:60] for name in columns[:limit])
     return f"it has {shown}{', ...' if len(columns) > limit else ''}"

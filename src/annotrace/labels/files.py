@@ -1,4 +1,4 @@
-"""Bytes and arrays from files, with errors that say what is wrong with the file."""
+"""Bytes, text and arrays from files and pipes, with errors that name the file and the damage."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ else:
     from pathlib import PosixPath as OwnPath
 
 GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
-ARROW = b"\xff\xff\xff\xff"  # how a stream begins, as Hugging Face datasets saves it
+ARROW = b"\xff\xff\xff\xff"  # an IPC stream, as Hugging Face datasets saves it
 
 
 class Piped(OwnPath):
-    """A pipe or device, which can be read once, with what was read from it."""
+    """A pipe or device, which can be read only once, with its content."""
 
     content: bytes
 
@@ -36,14 +36,14 @@ class Piped(OwnPath):
 def standard_input() -> Piped:
     """Read standard input to its end."""
     if sys.stdin is None:
-        raise InputError("Standard input is closed: there is nothing to read.")
+        raise InputError("Standard input is closed. Pipe labels into the command, or name a file.")
     piped = Piped("standard input")
     piped.content = sys.stdin.buffer.read()
     return piped
 
 
 def check_file(path: str | Path) -> Path:
-    """Check that there is a file, and read it if it is a pipe."""
+    """Check that a file exists, and read it if it is a pipe."""
     if isinstance(path, Piped):
         return path
     path = Path(path)
@@ -59,14 +59,14 @@ def check_file(path: str | Path) -> Path:
 
 
 def open_file(path: str | Path) -> BufferedReader | io.BytesIO:
-    """Open a file, or what was read from a pipe, for reading from its start."""
+    """Open a file, or the content of a pipe, for reading."""
     path = check_file(path)
     return io.BytesIO(path.content) if isinstance(path, Piped) else path.open("rb")
 
 
 @contextmanager
 def open_unpacked(path: str | Path) -> Iterator[BufferedReader | io.BytesIO | gzip.GzipFile]:
-    """Open a file for reading, unpacking gzip (told by content, not by name)."""
+    """Open a file for reading, unpacking gzip (detected by content)."""
     with open_file(path) as file:
         packed = file.read(len(GZIP)) == GZIP
         file.seek(0)
@@ -79,7 +79,7 @@ def open_unpacked(path: str | Path) -> Iterator[BufferedReader | io.BytesIO | gz
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a file whole, unpacking gzip."""
+    """Read a whole file, unpacking gzip."""
     with open_unpacked(path) as file:
         content = file.read()
     if not content.strip():
@@ -88,13 +88,13 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def decode_text(content: bytes, source: str, first_line: int = 1) -> str:
-    """Decode UTF-8, with or without a byte order mark; `first_line` is where the content begins."""
+    """Decode UTF-8 with or without a byte order mark, content that starts at line `first_line`."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{source} is UTF-16 text. Save it as UTF-8.")
     if b"\x00" in content:
         raise InputError(
-            f"{source} is neither text, parquet, npy nor npz: it holds binary data that this "
-            "library does not know."
+            f"{source} contains binary data in an unknown format. Expected text (csv, json, ...), "
+            "xlsx, parquet, npy or npz."
         )
     content = content.removeprefix("\ufeff".encode())
     try:
@@ -108,7 +108,7 @@ def decode_text(content: bytes, source: str, first_line: int = 1) -> str:
 
 
 def load_arrays(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
-    """Load an npz file, or an npy file as the one array named "" (never by pickle)."""
+    """Load an npz file, or an npy file as an array named "", without pickle."""
     try:
         loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -116,8 +116,8 @@ def load_arrays(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
         with loaded:
             if not all(f"{name}.npy" in loaded.zip.namelist() for name in loaded.files):
                 raise InputError(
-                    f"{source} is a zip archive but no npz file. Save a spreadsheet as csv, and "
-                    "unpack an archive."
+                    f"{source} is a zip archive, but not an npz or xlsx file. Unpack it first, or "
+                    "save a spreadsheet as xlsx or csv."
                 )
             return {name: loaded[name] for name in loaded.files}
     except InputError:
@@ -125,8 +125,8 @@ def load_arrays(file: IO[bytes], source: str) -> dict[str, NDArray[Any]]:
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         if "allow_pickle" in str(error):
             raise InputError(
-                f"{source} holds Python objects, which only pickle can load, and pickle can run "
-                "code. Save plain numbers or text: np.save(path, array.astype(str))."
+                f"{source} contains Python objects, which are not loaded because pickle can run "
+                "code. Save numbers or text: np.save(path, array.astype(str))."
             ) from None
         raise InputError(f"{source} is damaged: {_one_line(error)}.") from None
 

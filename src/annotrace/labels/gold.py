@@ -1,4 +1,4 @@
-"""Classes that are known for certain, as whoever has them writes them down."""
+"""Gold items: the conversion of known classes between names and codes."""
 
 from __future__ import annotations
 
@@ -9,44 +9,43 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.coding import as_answers, by_index, goes_by_position, is_filled, is_series
+from annotrace.labels.frames import has_default_index, is_series, series_to_dict
 from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import Codes, as_names, look_up
+from annotrace.labels.vocabulary import Codes, as_answers, as_names, is_filled, look_up
 
 Gold: TypeAlias = Mapping[Any, Any] | ArrayLike | None
 
 
 def known_classes(table: LabelTable, gold: Gold) -> Codes:
-    """Code the classes that are known for certain.
+    """Return the codes of the gold classes.
 
     Parameters
     ----------
     table : LabelTable
     gold : mapping from item to class, or array-like of shape (n_items,), optional
-        By name; None, NaN and, in an array, -1 is unknown. A pandas series goes by its index,
-        unless that only numbers its rows; where the items have these numbers for names, in another
-        order, it is refused.
+        By name; None, NaN and, in an array, -1 is unknown. A pandas series is matched by its
+        index, or by position if it has the default index and this is unambiguous.
 
     Returns
     -------
     ndarray of shape (n_items,), int32
-        -1 where the class is not known.
+        -1 for items that are not gold.
     """
     known = np.full(table.n_items, -1, np.int32)
     if gold is None:
         return known
     if is_series(gold):
-        gold = _by_index(table, gold)
+        gold = _resolve_series(table, gold)
     if isinstance(gold, Mapping):
         filled = {name: value for name, value in gold.items() if is_filled(value)}
         item = look_up(as_names(list(filled)), table.items)
-        _check_found(item, list(filled), "items", "there are no such items")
+        _check_found(item, list(filled), "items", "the table does not have them")
         classes = list(filled.values())
     else:
         listed = as_answers(gold).astype(object)
         if listed.shape != (table.n_items,):
             raise InputError(
-                f"Expected `gold` to be of shape ({table.n_items},), a class or None for each "
+                f"Expected `gold` to have shape ({table.n_items},), a class or None for each "
                 f"item, but got {listed.shape}."
             )
         item = np.flatnonzero([_is_known(value) for value in listed]).astype(np.int32)
@@ -58,22 +57,23 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     return known
 
 
-def by_name(table: LabelTable, known: Codes) -> dict[Any, Any]:
-    """Give codes of known classes, shape (n_items,), as `known_classes` takes them."""
+def gold_by_name(table: LabelTable, known: Codes) -> dict[Any, Any]:
+    """Return the gold items as a dict of names, the inverse of `known_classes`."""
     item = np.flatnonzero(known >= 0)
     names = table.items[item].tolist(), table.classes[known[item]].tolist()
     return dict(zip(*names, strict=True))
 
 
-def _by_index(table: LabelTable, series: Any) -> Gold:
-    """Give a pandas series as the mapping from its index, if that does not number its rows."""
-    if not goes_by_position(series):
-        return by_index(series[[is_filled(value) for value in series]], "gold")
-    named = look_up(np.arange(len(series)), table.items)
-    if np.any((named >= 0) & (named != np.arange(len(series)))):
+def _resolve_series(table: LabelTable, series: Any) -> Gold:
+    """Convert a pandas series to a dict by its index, unless it has the default index."""
+    if not has_default_index(series):
+        return series_to_dict(series[[is_filled(value) for value in series]], "gold")
+    position = np.arange(len(series))
+    named = look_up(position, table.items)
+    if np.any((named >= 0) & (named != position)):
         raise InputError(
-            "The index of `gold` numbers its rows, and the items have such numbers for names, in "
-            "another order: pass its .to_dict() if they are names, its .tolist() if they are not."
+            "`gold` has the default index, but the items are named by numbers in another order. "
+            "Pass gold.to_dict() to match by name, or gold.tolist() to match by position."
         )
     return series  # type: ignore[no-any-return]
 
@@ -85,4 +85,4 @@ def _is_known(value: Any) -> bool:
 def _check_found(code: NDArray[Any], names: list[Any], what: str, why: str) -> None:
     missing = [names[place] for place in np.flatnonzero(code < 0)]
     if missing:
-        raise InputError(f"`gold` names {what} {first_few(missing)}, but {why}.")
+        raise InputError(f"`gold` has {what} {first_few(missing)}, but {why}.")

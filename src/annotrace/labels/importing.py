@@ -1,4 +1,4 @@
-"""Exports of labelling tools: which tool wrote them, and their answers as columns."""
+"""Exports of labelling tools: detection of the tool, and the answers as columns."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, count
 from annotrace.labels.building import Columns
-from annotrace.labels.coding import Coded
+from annotrace.labels.documents import Document
 from annotrace.labels.formats import FORMATS, Format
 from annotrace.labels.formats.base import Answer, Questions, Skipped
-from annotrace.labels.formats.documents import Document
-from annotrace.labels.vocabulary import TEXT, encode
+from annotrace.labels.vocabulary import TEXT, Coded, encode
 
 TABLE = "table"
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the caller says about an export; see `LabelTable.read`."""
+class ExportOptions:
+    """Options for reading the export of a tool; see `LabelTable.read`."""
 
     format: str | None = None
     question: str | None = None
@@ -32,14 +31,14 @@ class Request:
 
 
 class Imported(NamedTuple):
-    """What was read of an export: for those who run the command.
+    """A summary of what was read from an export.
 
     Attributes
     ----------
     title : str
         The format.
     question : str or None
-        The question whose answers were read, where the format has several.
+        The question whose answers were read, if the format has several.
     skipped : mapping of reason to count
     """
 
@@ -50,7 +49,7 @@ class Imported(NamedTuple):
 
 @dataclass
 class _Gathered:
-    """Answers of several documents, one after the other."""
+    """Answers of several documents, concatenated."""
 
     items: list[str] = field(default_factory=list)
     annotators: list[str] = field(default_factory=list)
@@ -65,27 +64,24 @@ class _Gathered:
         self.numbers.append(answer.number)
 
 
-def find_format(
-    files: Sequence[Path], documents: Sequence[Document | None], named: str | None
-) -> Format | None:
-    """Tell which tool wrote some files; None if they are tables.
+def find_format(documents: Sequence[Document], name: str | None) -> Format | None:
+    """Return the format of some documents, None if they are tables.
 
     Parameters
     ----------
-    files : sequence of Path
-    documents : sequence of Document or None
-        The files taken apart; None stands for what can only be a table.
-    named : str or None
-        The format that the caller named.
+    documents : sequence of Document
+    name : str or None
+        The format, if the caller names it; otherwise it is detected by content.
     """
-    if named is not None:
-        return _by_name(named)
-    found = [None if document is None else _sniff(document) for document in documents]
-    for file, other in zip(files, found, strict=True):
+    if name is not None:
+        return _by_name(name)
+    found = [_sniff(document) for document in documents]
+    for document, other in zip(documents, found, strict=True):
         if other is not found[0]:
             raise InputError(
-                f"{file} is {_title(other)} and {files[0]} is {_title(found[0])}. Read them apart, "
-                "or say what they are with format= (--from)."
+                f"{document.path} is {_title(other)} and {documents[0].path} is "
+                f"{_title(found[0])}. Read them separately, or name their format with format= "
+                "(--from)."
             )
     return found[0]
 
@@ -101,19 +97,23 @@ def _title(format: Format | None) -> str:
 def _by_name(name: str) -> Format | None:
     known = {TABLE: None} | {format.name: format for format in FORMATS}
     if name not in known:
-        raise InputError(f"There is no format {name!r}; there are {', '.join(sorted(known))}.")
+        raise InputError(
+            f"Expected `format` to be one of {', '.join(sorted(known))}, but got {name!r}."
+        )
     return known[name]
 
 
 def import_answers(
-    documents: Sequence[Document], format: Format, request: Request, item: str | None
+    documents: Sequence[Document], format: Format, options: ExportOptions, item: str | None
 ) -> tuple[Columns, Imported]:
-    """Read the answers of documents of one format, and count what is left out."""
-    questions, skipped = Questions(request.question), Counter[str]()
-    given, truth = _Gathered(), _Gathered()
-    of_file = names_of_files([document.path for document in documents])
-    for document, file_name in zip(documents, of_file, strict=True):
-        for part in (given, truth):
+    """Read the answers of documents of one format, and count the skipped ones."""
+    questions, skipped = Questions(options.question), Counter[str]()
+    labels, truth = _Gathered(), _Gathered()
+    file_names = names_of_files([document.path for document in documents])
+    for document, file_name in zip(documents, file_names, strict=True):
+        if document.records is None:
+            raise InputError(f"{document.path} is neither JSON nor XML, so not {format.title}.")
+        for part in (labels, truth):
             part.starts.append(len(part.items))
         for answer in format.read(document, questions, item):
             if isinstance(answer, Skipped):
@@ -121,20 +121,20 @@ def import_answers(
             elif answer.is_truth:
                 truth.add(answer, "")
             else:
-                name = answer.annotator or request.annotator_name or file_name
-                given.add(answer, _check_named(name, document.place(answer.number)))
+                name = answer.annotator or options.annotator_name or file_name
+                labels.add(answer, _check_annotator(name, document.place(answer.number)))
     source = str(documents[0].path)
     questions.check_found(source)
-    if not given.items:
-        raise InputError(_nothing(source, format, skipped))
-    asked = questions.wanted or next(iter(questions.met), None)
-    return _columns(given, truth, documents), Imported(format.title, asked, dict(skipped))
+    if not labels.items:
+        raise InputError(_no_labels(source, format, skipped))
+    question = questions.wanted or next(iter(questions.found), None)
+    return _columns(labels, truth, documents), Imported(format.title, question, dict(skipped))
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str | None]:
-    """Give whom each of several files may be named after; nobody if there is one.
+    """Return the annotator that each of several files is named after; None for a single file.
 
-    Where files are all named alike, as those that CVAT packs into an archive, it is the folder.
+    If the files have equal names, like those that CVAT packs into an archive, use the folders.
     """
     if len(paths) == 1:
         return [None]
@@ -145,29 +145,28 @@ def names_of_files(paths: Sequence[Path]) -> list[str | None]:
     return list(folders) if len(set(folders)) == len(paths) else [str(path) for path in paths]
 
 
-def _check_named(name: str | None, place: str) -> str:
+def _check_annotator(name: str | None, place: str) -> str:
     if name is None:
         raise InputError(
-            f"{place}: nobody is named as the annotator. Say who it is with "
-            "annotator_name= (--annotator-name), or give a file for each annotator, named after "
-            "them."
+            f"{place}: the file does not name the annotator. Name the annotator with "
+            "annotator_name= (--annotator-name), or read one file per annotator, named after them."
         )
     return name
 
 
-def _columns(given: _Gathered, truth: _Gathered, documents: Sequence[Document]) -> Columns:
+def _columns(labels: _Gathered, truth: _Gathered, documents: Sequence[Document]) -> Columns:
     def where(row: int, role: str) -> str:
-        part = truth if role == "truth" else given
+        part = truth if role == "truth" else labels
         document = documents[bisect_right(part.starts, row) - 1]
         what = "item" if role == "item" else f"{role} of item"
         return f"{document.place(part.numbers[row])}, {what} {part.items[row][:60]!r}"
 
-    items = _coded(given.items + truth.items)
-    n_labels = len(given.items)
+    items = _coded(labels.items + truth.items)
+    n_labels = len(labels.items)
     return Columns(
         item=Coded(items.codes[:n_labels], items.names),
-        annotator=_coded(given.annotators).in_order(),
-        label=_coded(given.labels),
+        annotator=_coded(labels.annotators).sorted(),
+        label=_coded(labels.labels),
         where=where,
         truth=_coded(truth.labels) if truth.items else None,
         truth_item=items.codes[n_labels:],
@@ -178,16 +177,15 @@ def _coded(names: list[str]) -> Coded:
     return Coded(*encode(np.array(names, dtype=TEXT)))
 
 
-def _nothing(source: str, format: Format, skipped: Mapping[str, int]) -> str:
-    left_out = f" but {tell_skipped(skipped)}" if skipped else ""
+def _no_labels(source: str, format: Format, skipped: Mapping[str, int]) -> str:
+    details = f" ({describe_skipped(skipped)})" if skipped else ""
     return (
-        f"{source} is read as {format.title} and has no labels of items{left_out}. Export it with "
-        "answers that are classes, or say what it is with format= (--from)."
+        f"{source} is read as {format.title} and has no labels{details}. Export answers that are "
+        "classes, or name the format with format= (--from)."
     )
 
 
-def tell_skipped(skipped: Mapping[str, int]) -> str:
-    """Tell what was left out, as in "3 answers skipped (2 cancelled, 1 draft)"."""
-    total = sum(skipped.values())
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
-    return f"{total:,} answer{'s' if total > 1 else ''} skipped ({reasons})"
+def describe_skipped(skipped: Mapping[str, int]) -> str:
+    """Describe the skipped answers, as in "3 answers skipped (2 cancelled, 1 draft)"."""
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in skipped.items())
+    return f"{count(sum(skipped.values()), 'answer')} skipped ({reasons})"

@@ -1,178 +1,115 @@
-"""Label files: the format is told by content, every name is text."""
+"""Label files: which files to read, their types and formats, and the table in them."""
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from annotrace.errors import InputError
-from annotrace.labels.archives import table_from_arrays
-from annotrace.labels.building import build_table
-from annotrace.labels.codes import Choices
-from annotrace.labels.coding import encode_series, encode_values
-from annotrace.labels.columns import Layout, Named, find_layout
-from annotrace.labels.delimited import read_delimited
-from annotrace.labels.files import NPY, ZIP, check_file, load_arrays, read_bytes
-from annotrace.labels.formats.base import objects
-from annotrace.labels.formats.documents import Document, open_document, rows_by_index
-from annotrace.labels.frames import Sheet, table_from_sheet
-from annotrace.labels.importing import Imported, Request, find_format, import_answers
-from annotrace.labels.stacking import stack_sheets
+from annotrace.labels.arrays import NPY_OR_NPZ, table_from_arrays
+from annotrace.labels.building import TableOptions, build_table
+from annotrace.labels.columns import ColumnNames, Layout, find_layout
+from annotrace.labels.delimited import DELIMITED
+from annotrace.labels.documents import JSON, XML, Document
+from annotrace.labels.files import check_file, open_unpacked
+from annotrace.labels.importing import ExportOptions, Imported, find_format, import_answers
+from annotrace.labels.parquet import PARQUET_OR_ARROW
+from annotrace.labels.sheets import stack_sheets, table_from_sheet
 from annotrace.labels.table import LabelTable
+from annotrace.labels.xlsx import XLSX
 
-Paths = str | Path | Sequence[str | Path]
+Paths: TypeAlias = str | Path | Sequence[str | Path]
 
-_SUFFIXES = (
-    *(".csv", ".tsv", ".json", ".jsonl", ".ndjson"),
-    *(".manifest", ".xml", ".parquet", ".arrow"),
-)
-# What tools put beside the labels, and what tells nothing of them.
-_BESIDE = frozenset(["dataset_info.json", "dataset_infos.json", "state.json", "metadata.json"])
+# Tried in this order: an xlsx file is a zip archive like npz, and any text may be delimited.
+FILE_TYPES = (PARQUET_OR_ARROW, XLSX, NPY_OR_NPZ, JSON, XML, DELIMITED)
+
+_SUFFIXES = tuple(suffix for kind in reversed(FILE_TYPES) for suffix in kind.suffixes)
+_NOT_LABELS = frozenset(["dataset_info.json", "dataset_infos.json", "state.json", "metadata.json"])
+_START = 4096
 
 
 def read_table(
-    paths: Paths, named: Named, choices: Choices, request: Request
+    paths: Paths, names: ColumnNames, options: TableOptions, export: ExportOptions
 ) -> tuple[LabelTable, Layout | Imported | None]:
-    """Read a table from files, and tell what was used of them; see `LabelTable.read`.
+    """Read a table from files; see `LabelTable.read`.
 
     Returns
     -------
     table : LabelTable
     used : Layout, Imported or None
-        The columns of a table, what was read of an export, None for npy and npz.
+        The columns of a table, a summary of the export of a tool, or None for npy and npz.
     """
-    files = list_files(paths)
-    if choices.classes is not None:
-        choices = replace(choices, classes=[str(name) for name in choices.classes])
-    documents = [open_document(file) for file in files]
-    format = find_format(files, documents, request.format)
+    documents = [open_document(file) for file in list_files(paths)]
+    if options.classes is not None:
+        options = replace(options, classes=[str(name) for name in options.classes])
+    format = find_format(documents, export.format)
+    used: Layout | Imported | None
     if format is None:
-        return _read_tables(files, documents, named, choices)
-    _check_no_columns(named, format.title, files[0])
-    columns, imported = import_answers(
-        _all_known(files, documents, format.title), format, request, named.item
-    )
-    return build_table(columns, choices, str(files[0])), imported
+        table, used = _read_sheets(documents, names, options)
+    else:
+        _check_no_columns(names, format.title, documents[0].path)
+        columns, used = import_answers(documents, format, export, names.item)
+        table = build_table(columns, options, str(documents[0].path))
+    source = str(documents[0].path) if len(documents) == 1 else "the label files"
+    return replace(table, source=source), used
 
 
 def list_files(paths: Paths) -> list[Path]:
-    """Give the files that some paths name; a folder stands for the label files at any depth."""
+    """Return the files that paths name; a folder stands for all label files below it."""
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    inside = [_inside(Path(path)) if Path(path).is_dir() else [path] for path in listed]
-    files = [check_file(file) for some in inside for file in some]
+    nested = [_files_below(Path(path)) if Path(path).is_dir() else [path] for path in listed]
+    files = [check_file(file) for some in nested for file in some]
     if not files:
         raise InputError("Expected at least one file, but got none.")
     return files
 
 
-def _inside(folder: Path) -> list[Path]:
+def open_document(path: str | Path) -> Document:
+    """Open a label file as the first file type that recognises its content."""
+    path = check_file(path)
+    with open_unpacked(path) as file:
+        start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
+    opened = (kind.open(path, start) for kind in FILE_TYPES)
+    return next(document for document in opened if document is not None)
+
+
+def _files_below(folder: Path) -> list[Path]:
     found = [
         path
         for path in sorted(folder.rglob("*"))
         if path.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
-        and path.name not in _BESIDE
+        and path.name not in _NOT_LABELS
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and path.is_file()
     ]
     if not found:
         raise InputError(
-            f"{folder} is a folder without label files: none ends in {', '.join(_SUFFIXES)} "
-            "(with .gz or without)."
+            f"{folder} is a folder without label files ({', '.join(_SUFFIXES)}, optionally .gz)."
         )
     return found
 
 
-def _all_known(
-    files: list[Path], documents: Sequence[Document | None], title: str
-) -> list[Document]:
-    for file, document in zip(files, documents, strict=True):
-        if document is None:
-            raise InputError(f"{file} is neither JSON nor XML, so it is no {title}.")
-    return [document for document in documents if document is not None]
-
-
-def _check_no_columns(named: Named, title: str, path: Path) -> None:
+def _check_no_columns(names: ColumnNames, title: str, path: Path) -> None:
     for role in ("annotator", "label", "truth"):
-        if getattr(named, role) is not None:
+        if getattr(names, role) is not None:
             raise InputError(
-                f"{path} is {title}, where {role}= (--{role}) has no column to name. Leave it out; "
-                "question= and annotator_name= say what such a file does not. If it is a table, "
-                "say so with format='table' (--from table)."
+                f"{path} is {title}, which has no column for {role}= (--{role}). Remove it; such "
+                "files are read with question= and annotator_name=. If the file is a table, pass "
+                "format='table' (--from table)."
             )
 
 
-def _read_tables(
-    files: list[Path], documents: Sequence[Document | None], named: Named, choices: Choices
+def _read_sheets(
+    documents: Sequence[Document], names: ColumnNames, options: TableOptions
 ) -> tuple[LabelTable, Layout | None]:
-    sheets = []
-    for file, document in zip(files, documents, strict=True):
-        content = b"" if document else read_bytes(file)
-        if content.startswith((NPY, ZIP)):
-            if len(files) > 1:
-                raise InputError(f"{file} holds arrays: read it by itself.")
-            arrays = load_arrays(io.BytesIO(content), str(file))
-            return table_from_arrays(arrays, named, choices, str(file)), None
-        sheets.append(_sheet_of_document(document) if document else _sheet_of_text(content, file))
-    sheet = sheets[0] if len(sheets) == 1 else stack_sheets(sheets)
-    layout = find_layout(sheet.columns, named, sheet.source)
-    return table_from_sheet(sheet, layout, choices), layout
-
-
-def _sheet_of_text(content: bytes, path: Path) -> Sheet:
-    import narwhals as nw
-
-    table = read_delimited(content, str(path))
-    frame = nw.from_native(table.frame, eager_only=True)
-    return Sheet(
-        str(path),
-        frame.columns,
-        lambda name: encode_series(frame[name]),
-        table.row_numbers,
-        "row {row}, column {column!r}",
-    )
-
-
-def _sheet_of_document(document: Document) -> Sheet:
-    if document.frame is not None:
-        return _sheet_of_frame(document)
-    if document.unit == "element":
-        raise InputError(f"{document.path} is XML that this library does not know.")
-    numbers, records = [], []
-    for number, record in objects(document):
-        numbers.append(number)
-        records.append(record)
-    if len(records) == 1 and (rows := rows_by_index(records[0])):
-        return _sheet_of_records(document.path, "index", list(rows), list(rows.values()))
-    return _sheet_of_records(document.path, document.unit, numbers, records)
-
-
-def _sheet_of_records(
-    path: Path, unit: str, numbers: Sequence[Any], records: Sequence[dict[str, Any]]
-) -> Sheet:
-    fields = list(dict.fromkeys(field for record in records for field in record))
-    return Sheet(
-        str(path),
-        fields,
-        lambda name: encode_values([_as_written(record.get(name)) for record in records]),
-        numbers,
-        f"{unit} {{row}}: field {{column!r}}",
-    )
-
-
-def _sheet_of_frame(document: Document) -> Sheet:
-    import narwhals as nw
-
-    known = nw.from_native(document.frame, eager_only=True)
-    return Sheet(
-        str(document.path),
-        known.columns,
-        lambda name: encode_series(known.get_column(name)).as_text(),
-    )
-
-
-def _as_written(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, bool | dict) else value
+    for document in documents:
+        if document.arrays is not None:
+            if len(documents) > 1:
+                raise InputError(f"{document.path} contains arrays: read it separately.")
+            source = str(document.path)
+            return table_from_arrays(document.arrays(), names, options, source), None
+    sheet = stack_sheets([document.sheet() for document in documents])
+    layout = find_layout(sheet.columns, names, sheet.source)
+    return table_from_sheet(sheet, layout, options), layout

@@ -1,31 +1,33 @@
-"""Names for codes: how items, annotators and classes are numbered.
+"""Vocabularies: the encoding of items, annotators and classes as int32 codes.
 
-A vocabulary is a one-dimensional array whose k-th entry is the name of code k. Text is held in
-numpy's variable-width strings (16 bytes a short name, where a Python string takes about 60);
-integers stay integers.
+A vocabulary is a one-dimensional array whose k-th entry is the name of code k. Text is stored as
+numpy's variable-width strings (16 bytes per short name, a Python string takes about 60); integers
+stay integers.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from numbers import Real
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annotrace.errors import InputError, first_few
+from annotrace.errors import InputError, count, first_few
 
 Names: TypeAlias = NDArray[Any]
 Codes: TypeAlias = NDArray[np.int32]
 
 TEXT = np.dtypes.StringDType()
-BEYOND = 2**63  # the first number that int64 does not hold
+_INT64_LIMIT = 2**63
 
 
 def as_names(values: ArrayLike | Iterable[Any]) -> Names:
-    """Turn values into names: integers as they are, whole floats as integers, the rest as text.
+    """Convert values to names: integers and whole floats to integers, everything else to text.
 
-    So are whole numbers that 64 bits do not hold.
+    Integers that do not fit into 64 bits become text too.
 
     Parameters
     ----------
@@ -34,18 +36,18 @@ def as_names(values: ArrayLike | Iterable[Any]) -> Names:
     Returns
     -------
     ndarray of shape (n,)
-        Of an integer dtype or of `TEXT`.
+        With an integer dtype or `TEXT`.
     """
     array = _as_array(values)
     if array.ndim != 1:
-        raise InputError(f"Expected names in one dimension, but got an array of {array.shape}.")
+        raise InputError(f"Expected names in one dimension, but got shape {array.shape}.")
     if array.dtype.kind in "iu" or array.dtype == TEXT:
         return array
-    if array.dtype.kind == "f" and _fits_integers(array):
+    if array.dtype.kind == "f" and _are_int64(array):
         return array.astype(np.int64)
     if array.dtype.kind in "OfbSU":
-        return np.array([_as_text(value) for value in array.tolist()], dtype=TEXT)
-    raise InputError(f"Names must be text or integers, but got values of type {array.dtype}.")
+        return np.array([_to_str(value) for value in array.tolist()], dtype=TEXT)
+    raise InputError(f"Expected names to be text or integers, but got {array.dtype}.")
 
 
 def _as_array(values: ArrayLike | Iterable[Any]) -> NDArray[Any]:
@@ -56,37 +58,73 @@ def _as_array(values: ArrayLike | Iterable[Any]) -> NDArray[Any]:
         # numpy would pad every name to the longest.
         return np.array(listed, dtype=TEXT)
     if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed):
-        small = all(-BEYOND <= value < BEYOND for value in listed)
-        return np.array(listed if small else list(map(str, listed)), np.int64 if small else TEXT)
+        fits = all(-_INT64_LIMIT <= value < _INT64_LIMIT for value in listed)
+        return np.array(listed if fits else list(map(str, listed)), np.int64 if fits else TEXT)
     return np.asarray(values if isinstance(values, np.ndarray) else listed)
 
 
-def _fits_integers(array: NDArray[Any]) -> bool:
-    # A float16 would not hold the number to compare with.
-    return bool(np.all((abs(array) < np.float64(BEYOND)) & (array == np.floor(array))))
+def _are_int64(array: NDArray[Any]) -> bool:
+    # float64, because float16 cannot hold the limit.
+    return bool(np.all((abs(array) < np.float64(_INT64_LIMIT)) & (array == np.floor(array))))
 
 
-def _as_text(value: object) -> str:
+def _to_str(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
+def as_text(names: Names) -> Names:
+    """Convert names to text: integers to their digits, text unchanged."""
+    return names if names.dtype == TEXT else np.array(list(map(str, names.tolist())), dtype=TEXT)
+
+
+def plain_names(names: Names) -> NDArray[Any]:
+    """Return names in a dtype that other libraries accept.
+
+    `astype(str)` and scikit-learn refuse numpy's variable-width strings.
+
+    Parameters
+    ----------
+    names : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Text as fixed-width str (``<U..``); numbers unchanged.
+    """
+    return np.array(names.tolist(), dtype=str) if names.dtype == TEXT else names
+
+
+def sort_names(names: Names) -> Names:
+    """Return the distinct names, sorted by value if all are numbers ("2" before "10")."""
+    distinct = np.unique(names)
+    if distinct.dtype != TEXT:
+        return distinct
+    try:
+        values = np.array([float(name) for name in distinct.tolist()])
+    except ValueError:
+        return distinct
+    if not np.all(np.isfinite(values)):
+        return distinct
+    return distinct[np.argsort(values, kind="stable")]
+
+
 def check_names(given: ArrayLike | Iterable[Any], size: int, what: str) -> Names:
-    """Check that there is a name for each of `size` things, and none twice."""
+    """Check that there are `size` distinct names."""
     names = as_names(given)
     if len(names) != size:
-        raise InputError(f"Expected {size} names in {what}, one for each, but got {len(names)}.")
-    distinct, count = np.unique(names, return_counts=True)
+        raise InputError(f"Expected {count(size, 'name')} in {what}, but got {len(names)}.")
+    distinct, counts = np.unique(names, return_counts=True)
     if len(distinct) < size:
-        twice = distinct[count > 1]
+        repeated = distinct[counts > 1]
         raise InputError(
-            f"Expected each name once in {what}, but {len(twice)} stand there more than once: "
-            f"{first_few(twice)}."
+            f"Expected distinct names in {what}, but got {count(len(repeated), 'repeated name')}: "
+            f"{first_few(repeated)}."
         )
     return names
 
 
 def encode(names: Names) -> tuple[Codes, Names]:
-    """Give numbers to names in the order in which they first appear.
+    """Encode names in order of first appearance.
 
     Returns
     -------
@@ -94,7 +132,7 @@ def encode(names: Names) -> tuple[Codes, Names]:
     vocabulary : ndarray of shape (n_distinct,)
     """
     if names.dtype == TEXT:
-        # Sorting numpy's text takes several times as long as a dictionary does.
+        # Sorting numpy's text takes several times as long as a dictionary.
         numbers: dict[str, int] = {}
         listed = names.tolist()
         codes = np.fromiter((numbers.setdefault(name, len(numbers)) for name in listed), np.int32)
@@ -107,22 +145,22 @@ def encode(names: Names) -> tuple[Codes, Names]:
 
 
 def encode_with(names: Names, vocabulary: Names, what: str) -> Codes:
-    """Give numbers to names by a given vocabulary; unknown names are an error that lists them."""
+    """Encode names with a given vocabulary; raise an error that lists unknown names."""
     codes = look_up(names, vocabulary)
     unknown = np.unique(names[codes < 0])
     if len(unknown):
         raise InputError(
-            f"{len(unknown)} {what} not among those given: {first_few(unknown)}; "
-            f"given were {first_few(vocabulary)}."
+            f"Expected {what} to be among {first_few(vocabulary)}, but got "
+            f"{count(len(unknown), 'other')}: {first_few(unknown)}."
         )
     return codes
 
 
 def look_up(names: Names, vocabulary: Names) -> Codes:
-    """Give the code of each name, and -1 to those not in the vocabulary.
+    """Return the code of each name, -1 for names that are not in the vocabulary.
 
-    Integers and text are compared as text, so that an item column of numbers in one file
-    matches the same column read as text from another.
+    Integers and text are compared as text, so that a numeric item column in one file matches the
+    same column read as text from another.
     """
     if names.dtype == TEXT or vocabulary.dtype == TEXT:
         numbers = {name: code for code, name in enumerate(as_text(vocabulary).tolist())}
@@ -137,20 +175,159 @@ def look_up(names: Names, vocabulary: Names) -> Codes:
     return codes
 
 
-def as_text(names: Names) -> Names:
-    """Give names as text: integers as their digits, text as it is."""
-    return names if names.dtype == TEXT else np.array(list(map(str, names.tolist())), dtype=TEXT)
+def union_names(names: Names, more: Names) -> Names:
+    """Append the names of `more` that are new, in order of first appearance."""
+    new = more[look_up(more, names) < 0]
+    _, first = np.unique(new, return_index=True)
+    new = new[np.sort(first)]
+    if (names.dtype == TEXT) != (new.dtype == TEXT):
+        names, new = as_text(names), as_text(new)
+    return np.concatenate([names, new])
 
 
-def in_order(names: Names) -> Names:
-    """Sort names, each once: by value where all are numbers ("2" before "10"), else as text."""
-    distinct = np.unique(names)
-    if distinct.dtype != TEXT:
-        return distinct
-    try:
-        values = np.array([float(name) for name in distinct.tolist()])
-    except ValueError:
-        return distinct
-    if not np.all(np.isfinite(values)):
-        return distinct
-    return distinct[np.argsort(values, kind="stable")]
+class Coded(NamedTuple):
+    """An encoded column: codes of shape (n,), -1 for an empty cell, and their vocabulary."""
+
+    codes: Codes
+    names: Names
+
+    def take(self, rows: NDArray[np.int64]) -> Coded:
+        """Keep some rows and the whole vocabulary."""
+        return Coded(self.codes[rows], self.names)
+
+    def without(self, names: Iterable[Any]) -> Coded:
+        """Empty the cells that hold one of some names, compared as text."""
+        kept = ~np.isin(as_text(self.names), as_text(as_names(names)).tolist())
+        recoded = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+        return Coded(recoded[self.codes], self.names[kept])
+
+    def as_text(self) -> Coded:
+        """Convert the vocabulary to text."""
+        return Coded(self.codes, as_text(self.names))
+
+    def sorted(self) -> Coded:
+        """Sort the vocabulary and recode accordingly."""
+        names = sort_names(self.names)
+        recoded = np.append(look_up(self.names, names), np.int32(-1))
+        return Coded(recoded[self.codes], names)
+
+
+def merge_vocabularies(columns: list[Coded]) -> tuple[list[Codes], Names]:
+    """Recode columns with vocabularies of their own to a common vocabulary."""
+    if len({column.names.dtype == TEXT for column in columns if len(column.names)}) > 1:
+        columns = [column.as_text() for column in columns]
+    used = [column.names for column in columns if len(column.names)]
+    merged, names = encode(np.concatenate(used) if used else np.empty(0, TEXT))
+    start = np.cumsum([0] + [len(column.names) for column in columns[:-1]])
+    codes = [
+        np.append(merged[first : first + len(column.names)], np.int32(-1))[column.codes]
+        for first, column in zip(start, columns, strict=True)
+    ]
+    return codes, names
+
+
+def as_answers(values: Any) -> NDArray[Any]:
+    """Convert answers to an array that keeps None beside text and masked entries as None."""
+    if isinstance(values, np.ma.MaskedArray):
+        filled = values.data.astype(object)
+        filled[np.ma.getmaskarray(values)] = None
+        return filled
+    array = np.asarray(values)
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        return np.array(values, dtype=object)
+    return array
+
+
+def encode_answers(array: NDArray[Any], source: str) -> Coded:
+    """Encode the cells of an array of shape (n_items, n_annotators), row by row.
+
+    Empty cells are those of `encode_values`, and -1 (among floats: if all are whole numbers).
+    """
+    if array.ndim != 2:
+        raise InputError(
+            f"Expected {source} to have one row per item and one column per annotator, but got "
+            f"shape {array.shape}."
+        )
+    flat = array.ravel()
+    if flat.dtype.kind == "i" or _are_whole_floats(flat):
+        filled = _filled(flat) & (flat != -1)
+        return _encode_filled(filled, as_names(flat[filled]))
+    if flat.dtype.kind == "O":
+        return encode_values([None if _is_minus_one(value) else value for value in flat])
+    return encode_values(flat)
+
+
+def encode_values(values: Any) -> Coded:
+    """Encode a list or array; None, NaN and "" are empty."""
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        filled = _filled(values)
+        return _encode_filled(filled, as_names(values[filled]))
+    listed = [_list_to_json(value) for value in values]
+    filled = np.array([is_filled(value) for value in listed], dtype=bool)
+    return _encode_filled(filled, as_names([value for value in listed if is_filled(value)]))
+
+
+def encode_series(series: Any) -> Coded:
+    """Encode a narwhals series; nulls, NaN and "" are empty."""
+    import narwhals as nw
+
+    if series.dtype == nw.String and series.implementation.is_polars():
+        return _encode_polars_text(series.to_native())
+    if series.dtype.is_integer() and not series.is_null().any():
+        return Coded(*encode(series.to_numpy()))
+    if series.dtype.is_temporal():
+        series = series.cast(nw.String)
+    return encode_values(series.to_list())
+
+
+def _encode_polars_text(series: Any) -> Coded:
+    """Encode text by grouping its rows (a cast to Enum is slower with many names)."""
+    import polars as pl
+
+    rows = pl.DataFrame({"name": series, "row": np.arange(len(series), dtype=np.int32)})
+    filled = rows.filter((pl.col("name") != "").fill_null(False))
+    groups = filled.group_by("name", maintain_order=True).agg("row")
+    codes = np.full(len(series), -1, np.int32)
+    counts = groups["row"].list.len().to_numpy()
+    codes[groups["row"].explode().to_numpy()] = np.repeat(
+        np.arange(len(groups), dtype=np.int32), counts
+    )
+    return Coded(codes, np.array(groups["name"].to_list(), dtype=TEXT))
+
+
+def is_filled(value: Any) -> bool:
+    """Whether a cell has a value: None, NaN, NA and "" are empty."""
+    if value is None or isinstance(value, str):
+        return bool(value)
+    # NaN differs from itself, and comparing pandas' NA gives no bool.
+    same = value == value
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
+def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
+    if array.dtype.kind == "f":
+        return np.asarray(~np.isnan(array), dtype=bool)
+    if array.dtype.kind in "US" or array.dtype == TEXT:
+        return np.asarray(array != (b"" if array.dtype.kind == "S" else ""), dtype=bool)
+    return np.ones(len(array), bool)
+
+
+def _are_whole_floats(array: NDArray[Any]) -> bool:
+    return array.dtype.kind == "f" and bool(np.all(np.isnan(array) | (array == np.floor(array))))
+
+
+def _is_minus_one(value: Any) -> bool:
+    return isinstance(value, Real) and value == -1
+
+
+def _list_to_json(value: Any) -> Any:
+    """Write a list as JSON; several labels per cell are refused later, where the row is known."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return json.dumps(list(value), default=str)
+    return value
+
+
+def _encode_filled(filled: NDArray[np.bool_], names: Names) -> Coded:
+    codes = np.full(len(filled), -1, np.int32)
+    codes[filled], vocabulary = encode(names)
+    return Coded(codes, vocabulary)

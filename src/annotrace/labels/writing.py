@@ -1,4 +1,4 @@
-"""Files written: whole or not at all."""
+"""Writing of files: complete or not at all."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from annotrace.errors import InputError, RunError
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
 
-# Significant digits of the numbers in a csv file: more would claim what nobody knows.
+# Significant digits of the numbers in csv files.
 DIGITS = 6
 
 
 def write_table(table: LabelTable, path: str | Path) -> None:
-    """Write the labels of a table in the long form.
+    """Write the labels of a table in the long form, one row per label.
 
-    What is read back equals what was written, with every name as text, but for what a row a label
-    cannot hold: items and annotators without labels, classes that nobody reported, an order of
-    annotators or classes other than the usual one (give `classes=` to `LabelTable.read`), and
-    that items are positions.
+    `LabelTable.read` returns an equal table with text names, except for what this form cannot
+    represent: items and annotators without labels, classes that nobody reported, an unusual order
+    of annotators or classes (pass `classes=` to `LabelTable.read`), and positional items.
 
     Parameters
     ----------
@@ -41,9 +40,9 @@ def write_table(table: LabelTable, path: str | Path) -> None:
     path = Path(path)
     write = _writer(path)
     frame = frame_from_table(table)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         if path.suffix == ".gz":
-            # Without a name and a time in it, equal tables give equal files.
+            # Without name and time, equal tables give equal files.
             with gzip.GzipFile("", "wb", 6, file, mtime=0) as packed:
                 write(frame, packed)
         else:
@@ -51,13 +50,13 @@ def write_table(table: LabelTable, path: str | Path) -> None:
 
 
 def write_csv(frame: Any, path: Path) -> None:
-    """Write a polars frame as csv, its numbers to six digits."""
+    """Write a polars frame as csv, numbers with six significant digits."""
     import polars as pl
     import polars.selectors as cs
 
-    # Rounding leaves 1.6917899999999996e-16 and the like; six digits are what float32 keeps.
+    # Rounding leaves values like 1.6917899999999996e-16; float32 prints six digits.
     short = cs.float().round_sig_figs(DIGITS).cast(pl.Float32)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         frame.with_columns(short).write_csv(file)
 
 
@@ -69,7 +68,7 @@ def write_classes(
     labels: NDArray[Any] | None = None,
     confidence: NDArray[Any] | None = None,
 ) -> None:
-    """Write the class of each item as csv: item, label, confidence, one column a class.
+    """Write the class of each item as csv: item, label, confidence, one column per class.
 
     Parameters
     ----------
@@ -78,9 +77,9 @@ def write_classes(
     classes : ndarray of shape (n_classes,)
     probabilities : ndarray of shape (n_items, n_classes)
     labels : ndarray of shape (n_items,), optional
-        The class of each item by name; the likeliest, the first of several, unless given.
+        The class of each item by name; the most probable class by default.
     confidence : ndarray of shape (n_items,), optional
-        How sure to be of it; its probability unless given.
+        The confidence in the label; its probability by default.
     """
     import polars as pl
 
@@ -98,25 +97,28 @@ def write_classes(
 
 
 def write_confusion(
-    folder: Path, table: LabelTable, confusion: NDArray[Any], past: NDArray[Any] | None = None
+    folder: Path,
+    table: LabelTable,
+    confusion: NDArray[Any],
+    prior_counts: NDArray[Any] | None = None,
 ) -> None:
-    """Write confusion.npz: the matrices with the names of their axes, and counts of the past."""
+    """Write confusion.npz: the matrices, the names of their axes, and prior counts."""
     arrays: dict[str, Any] = {
         "confusion": confusion,
         "annotators": np.array(table.annotators.tolist()),
         "classes": np.array(table.classes.tolist()),
     }
-    if past is not None:
-        arrays["past"] = past
-    with replacing(folder / "confusion.npz") as file:
+    if prior_counts is not None:
+        arrays["past"] = prior_counts
+    with atomic_write(folder / "confusion.npz") as file:
         np.savez_compressed(file, **arrays)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of `path` once complete, and leaves no trace if not."""
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that replaces `path` on success and is deleted on failure."""
     if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {str(path.parent)!r}. Make it first.")
+        raise InputError(f"{path}: there is no folder {str(path.parent)!r}. Create it first.")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -126,21 +128,21 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = str(path)  # A full disk does not say of what.
+            error.filename = str(path)  # For a full disk, for example, the name is missing.
         raise
 
 
 def check_writable(folder: Path) -> None:
-    """Check that a folder, or the nearest above it that is there, can be written to."""
+    """Check that a folder, or its nearest existing parent, is writable."""
     if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; give --out a folder.")
+        raise RunError(f"{folder} is a file; pass a folder to --out.")
     nearest = next(above for above in (folder, *folder.parents) if above.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise RunError(
-            f"{folder} cannot be written to ({error.strerror}); give --out another folder."
+            f"{folder} is not writable ({error.strerror}); pass another folder to --out."
         ) from None
 
 

@@ -26,7 +26,7 @@ from annotrace.data import ItemSource
 from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.codes import plain_names
+from annotrace.labels.vocabulary import plain_names
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.methods.inputs import Items, known_class_codes, match, rows_to_predict
 from annotrace.methods.warm_start import Previous, matrices_by_name
@@ -35,7 +35,7 @@ from annotrace.parameters import (
     Count,
     NotNegative,
     Positive,
-    ProperShare,
+    ProperFraction,
     Seed,
     check_parameters,
 )
@@ -154,7 +154,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
     lr: Positive | None = None
     weight_decay: NotNegative | None = None
     schedule: Schedule | None = None
-    validation_fraction: ProperShare = 0.1
+    validation_fraction: ProperFraction = 0.1
     precision: Precision = "float32"
     cuda_graphs: bool = True
     device: str = "auto"

@@ -15,11 +15,9 @@ from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
 from annotrace.data.source import is_source
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
-from annotrace.labels.coding import as_answers, encode_answers, is_filled
 from annotrace.labels.columns import column_names, find_column
-from annotrace.labels.frames import giving_frames_like
-from annotrace.labels.matching import joined_names
-from annotrace.labels.vocabulary import Names
+from annotrace.labels.frames import with_frame_library
+from annotrace.labels.vocabulary import Names, as_answers, encode_answers, is_filled, look_up, union_names
 
 Items: TypeAlias = ArrayLike | Iterable[Any] | None
 
@@ -66,7 +64,30 @@ def match(
     else:
         table = _one_annotator(column_or_1d(answers, warn=True), known=classes is not None)
     _check_length(source, table)
-    return source, giving_frames_like(table, y, X)
+    return source, with_frame_library(table, y, X)
+
+
+def known_class_codes(table: LabelTable, classes: Names) -> LabelTable:
+    """Return a table whose labels are codes of known classes.
+
+    Raises
+    ------
+    InputError
+        If the labels have other classes.
+    """
+    code = look_up(table.classes, classes)
+    if np.any(code < 0):
+        unknown = table.classes[code < 0]
+        raise InputError(f"The labels have classes {first_few(unknown)} that were not in `fit`.")
+    return LabelTable(
+        table.item,
+        table.annotator,
+        code[table.label],
+        items=table.items,
+        annotators=table.annotators,
+        classes=classes,
+        positional=table.positional,
+    )
 
 
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:
@@ -172,7 +193,7 @@ def _check_length(source: ItemSource, table: LabelTable) -> None:
 
 def _all(classes: Names, y: NDArray[Any]) -> list[Any]:
     """Give the classes that are known, and those of an array of labels that are not."""
-    return list(joined_names(classes, encode_answers(y, "y").names).tolist())
+    return list(union_names(classes, encode_answers(y, "y").names).tolist())
 
 
 def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
@@ -191,7 +212,7 @@ def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
     return LabelTable(
         position,
         np.zeros(len(y), np.int32),
-        label,
+        label.astype(np.int32),
         items=position,
         annotators=np.zeros(1, np.int32),
         classes=classes,

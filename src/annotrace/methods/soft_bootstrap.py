@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.methods.targets import TargetEstimator, majority_targets
-from annotrace.parameters import Share
+from annotrace.parameters import Fraction
 from annotrace.training import Batch, Settings
 
 
@@ -33,7 +33,7 @@ class SoftBootstrap(TargetEstimator):
         See `NetworkEstimator` and `CrowdEstimator`.
     """
 
-    beta: Share = 0.95
+    beta: Fraction = 0.95
 
     method: ClassVar[str] = "soft-bootstrap"
 

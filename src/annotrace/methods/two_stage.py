@@ -17,7 +17,7 @@ from torch import Tensor
 from annotrace.aggregation import Aggregation, make
 from annotrace.aggregation.saving import SavedRun
 from annotrace.crowd.result import CrowdResult
-from annotrace.labels.gold import by_name
+from annotrace.labels.gold import gold_by_name
 from annotrace.methods.recipe import Trial
 from annotrace.methods.targets import TargetEstimator
 from annotrace.parameters import NotNegative
@@ -66,7 +66,7 @@ class TwoStage(TargetEstimator):
 
     def _aggregate(self) -> None:
         fresh = make(self.aggregate, random_state=self.aggregation_seed_)
-        gold = by_name(self.table_, self.gold_)
+        gold = gold_by_name(self.table_, self.gold_)
         self.aggregation_: Aggregation = fresh.fit(self.table_, gold=gold)
 
     def _make_result(self, data: CrowdData) -> CrowdResult:

@@ -57,10 +57,10 @@ def write_report(
     ... })
     >>> at.write_report(at.aggregation.DawidSkene().fit(table), "report.html")  # doctest: +SKIP
     """
-    from annotrace.labels.writing import replacing
+    from annotrace.labels.writing import atomic_write
 
     page = render(result_of(model, anonymous=anonymous), images=images, title=title)
-    with replacing(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         file.write(page.encode("utf-8"))
 
 

@@ -1,11 +1,11 @@
-"""Annotators with known confusion matrices, and who labels what."""
+"""Simulated annotators with known confusion matrices, labels and features."""
 
 from annotrace.simulate.annotators import cifar10_annotators, hammer_spammers, pairwise_flippers
 from annotrace.simulate.features import gaussian_features
-from annotrace.simulate.labelling import allocate, simulate_labels
+from annotrace.simulate.labelling import assign_annotators, simulate_labels
 
 __all__ = [
-    "allocate",
+    "assign_annotators",
     "cifar10_annotators",
     "gaussian_features",
     "hammer_spammers",

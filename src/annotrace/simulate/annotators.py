@@ -1,4 +1,4 @@
-"""Annotators with known confusion matrices, as the paper's experiments have them."""
+"""The annotators of the paper's experiments, with known confusion matrices."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from annotrace.labels.codes import Seed
 
 SKILL_DEVIATION = 0.01
 
-# airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck: each with its twin.
-_CIFAR10_TWINS = np.array([8, 9, 6, 5, 7, 3, 2, 4, 0, 1])
+# The class that each of airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck
+# is confused with.
+_CIFAR10_PARTNERS = np.array([8, 9, 6, 5, 7, 3, 2, 4, 0, 1])
 
 
 def pairwise_flippers(
     n_annotators: int, n_classes: int, skill: float, random_state: Seed = None
 ) -> NDArray[np.float64]:
-    """Draw annotators who mistake each class for one other.
+    """Draw annotators who confuse each class with one other class.
 
-    Row i of a matrix is q on the diagonal and 1 - q on one other class drawn uniformly for each
-    class; q is drawn from Normal(skill, 0.01) for each annotator.
+    Each row has q on the diagonal and 1 - q on one other class, drawn uniformly; q is drawn from
+    Normal(skill, 0.01) for each annotator.
 
     Returns
     -------
@@ -28,35 +29,36 @@ def pairwise_flippers(
         confusion[annotator, true, reported].
     """
     rng = np.random.default_rng(random_state)
-    right = _draw_skills(n_annotators, skill, rng)
-    matrices = right[:, None, None] * np.eye(n_classes)
+    skills = _draw_skills(n_annotators, skill, rng)
+    matrices = skills[:, None, None] * np.eye(n_classes)
     step = rng.integers(1, n_classes, size=(n_annotators, n_classes))
     true = np.arange(n_classes)
-    matrices[np.arange(n_annotators)[:, None], true, (true + step) % n_classes] = 1 - right[:, None]
+    partner = (true + step) % n_classes
+    matrices[np.arange(n_annotators)[:, None], true, partner] = 1 - skills[:, None]
     return matrices
 
 
 def hammer_spammers(
     n_annotators: int, n_classes: int, skill: float, random_state: Seed = None
 ) -> NDArray[np.float64]:
-    """Draw annotators who are right with probability q, and otherwise choose any class at random.
+    """Draw annotators who are correct with probability q, and otherwise choose a class uniformly.
 
-    The matrix is q I + (1 - q) / n_classes; q is drawn from Normal(skill, 0.01) for each.
+    The matrix is q I + (1 - q) / n_classes; q is drawn from Normal(skill, 0.01) per annotator.
 
     Returns
     -------
     ndarray of shape (n_annotators, n_classes, n_classes)
     """
-    right = _draw_skills(n_annotators, skill, np.random.default_rng(random_state))[:, None, None]
-    return right * np.eye(n_classes) + (1 - right) / n_classes
+    skills = _draw_skills(n_annotators, skill, np.random.default_rng(random_state))
+    q = skills[:, None, None]
+    return q * np.eye(n_classes) + (1 - q) / n_classes
 
 
 def cifar10_annotators() -> NDArray[np.float64]:
-    """Give the four annotators of the CIFAR-10 experiments, right 45 % of the time on average.
+    """Return the four annotators of the CIFAR-10 experiments, with a mean accuracy of 45 %.
 
-    A hammer-spammer; one who mixes up similar categories; one who confuses neighbours in the
-    order of the classes; and an adversary with wrong names. The paper shows them in a picture
-    only; these are read off it.
+    A hammer-spammer, one who confuses pairs of similar classes, one who confuses neighbouring
+    class indices, and an adversary. The values are read off a figure of the paper.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def cifar10_annotators() -> NDArray[np.float64]:
     """
     eye = np.eye(10)
     spammer = 0.5 * eye + 0.05
-    similar = 0.6 * eye + 0.4 * eye[_CIFAR10_TWINS]
+    similar = 0.6 * eye + 0.4 * eye[_CIFAR10_PARTNERS]
     neighbours = 0.5 * eye + 0.25 * (np.roll(eye, 1, axis=1) + np.roll(eye, -1, axis=1))
     adversary = 0.15 * eye + 0.85 * np.roll(eye, 3, axis=1)
     return np.stack([spammer, similar, neighbours, adversary])

@@ -1,4 +1,4 @@
-"""Who labels what, and what they then say."""
+"""Simulated labels: which annotator labels which item, and the label."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def simulate_labels(
     labels_per_annotator: ArrayLike | None = None,
     random_state: Seed = None,
 ) -> LabelTable:
-    """Let annotators with known confusion matrices label items of known class.
+    """Draw labels by annotators with known confusion matrices for items of known class.
 
     Parameters
     ----------
     truth : array-like of int, shape (n_items,)
-        The class of each item; all must be known.
+        The true class of each item; all must be known.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes)
     labels_per_item : int, optional
-        How many annotators, drawn at random, label each item; all of them unless given.
+        The number of annotators, drawn at random, who label each item; all by default.
     activity : array-like of shape (n_annotators,), optional
-        How much each annotator labels compared with the others; alike unless given.
+        Relative frequency of labelling of each annotator; uniform by default.
     labels_per_annotator : array-like of int, shape (n_annotators,), optional
-        In place of both: how many items, drawn at random, each annotator labels.
+        Instead of both: the number of items, drawn at random, that each annotator labels.
     random_state : int, Generator or None
 
     Returns
     -------
     LabelTable
-        With the truth in it.
+        Including the truth.
 
     Examples
     --------
@@ -53,10 +53,12 @@ def simulate_labels(
     n_annotators, n_classes, _ = confusion.shape
     classes = check_codes(truth, n_classes, "truth")
     if labels_per_annotator is None:
-        item, annotator = allocate(len(classes), n_annotators, labels_per_item, activity, rng)
+        item, annotator = assign_annotators(
+            len(classes), n_annotators, labels_per_item, activity, rng
+        )
     else:
-        item, annotator = allocate_shares(len(classes), labels_per_annotator, rng)
-    label = _report(confusion, annotator, classes[item], rng)
+        item, annotator = assign_items(len(classes), labels_per_annotator, rng)
+    label = _draw_labels(confusion, annotator, classes[item], rng)
     return LabelTable.from_codes(
         item,
         annotator,
@@ -68,14 +70,14 @@ def simulate_labels(
     )
 
 
-def allocate(
+def assign_annotators(
     n_items: int,
     n_annotators: int,
     labels_per_item: int | None = None,
     activity: ArrayLike | None = None,
     random_state: Seed = None,
 ) -> tuple[Codes, Codes]:
-    """Draw who labels what: distinct annotators for each item.
+    """Draw distinct annotators for each item.
 
     Returns
     -------
@@ -91,68 +93,68 @@ def allocate(
     if k == n_annotators:
         return item, np.tile(np.arange(n_annotators, dtype=np.int32), n_items)
     rng = np.random.default_rng(random_state)
-    return item, _draw_distinct(n_items, k, _shares(activity, n_annotators), rng).ravel()
+    return item, _draw_distinct(n_items, k, _probabilities(activity, n_annotators), rng).ravel()
 
 
-def allocate_shares(
+def assign_items(
     n_items: int, labels_per_annotator: ArrayLike, random_state: Seed = None
 ) -> tuple[Codes, Codes]:
-    """Draw who labels what: distinct items for each annotator, as many as given.
+    """Draw a given number of distinct items for each annotator.
 
     Returns
     -------
     item, annotator : ndarray of shape (n_labels,), int32
     """
-    shares = np.asarray(labels_per_annotator)
-    if shares.size == 0 or shares.min() < 0 or shares.max() > n_items:
+    counts = np.asarray(labels_per_annotator)
+    if counts.size == 0 or counts.min() < 0 or counts.max() > n_items:
         raise InputError(
             f"Expected `labels_per_annotator` to be from 0 to {n_items}, the number of items, "
             f"but got {labels_per_annotator!r}."
         )
     rng = np.random.default_rng(random_state)
-    drawn = [rng.choice(n_items, share, replace=False) for share in shares]
-    annotator = np.repeat(np.arange(len(shares), dtype=np.int32), shares)
+    drawn = [rng.choice(n_items, size, replace=False) for size in counts]
+    annotator = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     return np.concatenate(drawn).astype(np.int32), annotator
 
 
-def _shares(activity: ArrayLike | None, n_annotators: int) -> NDArray[np.float64]:
+def _probabilities(activity: ArrayLike | None, n_annotators: int) -> NDArray[np.float64]:
     weights = np.ones(n_annotators) if activity is None else np.asarray(activity, float)
     if weights.shape != (n_annotators,) or np.any(weights <= 0):
         raise InputError(
             f"Expected `activity` to be {n_annotators} numbers above 0, but got {activity!r}."
         )
-    shares: NDArray[np.float64] = weights / weights.sum()
-    return shares
+    probabilities: NDArray[np.float64] = weights / weights.sum()
+    return probabilities
 
 
 def _draw_distinct(
-    n_items: int, k: int, shares: NDArray[np.float64], rng: np.random.Generator
+    n_items: int, k: int, probabilities: NDArray[np.float64], rng: np.random.Generator
 ) -> Codes:
-    """Draw k distinct annotators for each item, one after the other, by their shares."""
-    cumulative = np.cumsum(shares)
+    """Draw k distinct annotators for each item, one after the other, redrawing repeats."""
+    cumulative = np.cumsum(probabilities)
     cumulative[-1] = 1.0
     drawn = np.empty((n_items, k), np.int32)
     for place in range(k):
-        open_rows = np.arange(n_items)
-        while len(open_rows):
-            choice = np.searchsorted(cumulative, rng.random(len(open_rows)), side="right")
-            drawn[open_rows, place] = choice
-            taken = (drawn[open_rows, :place] == choice[:, None]).any(axis=1)
-            open_rows = open_rows[taken]
+        undrawn = np.arange(n_items)
+        while len(undrawn):
+            choice = np.searchsorted(cumulative, rng.random(len(undrawn)), side="right")
+            drawn[undrawn, place] = choice
+            taken = (drawn[undrawn, :place] == choice[:, None]).any(axis=1)
+            undrawn = undrawn[taken]
     return drawn
 
 
-def _report(
+def _draw_labels(
     confusion: NDArray[np.float64],
     annotator: Codes,
     true: NDArray[np.integer],
     rng: np.random.Generator,
 ) -> Codes:
     cumulative = confusion.cumsum(axis=2)
-    chance = rng.random(len(annotator))
+    uniform = rng.random(len(annotator))
     label = np.empty(len(annotator), np.int32)
     for start in range(0, len(label), _CHUNK):
         part = slice(start, start + _CHUNK)
-        label[part] = (chance[part, None] >= cumulative[annotator[part], true[part]]).sum(axis=1)
-    # A row may sum to a hair less than one.
+        label[part] = (uniform[part, None] >= cumulative[annotator[part], true[part]]).sum(axis=1)
+    # A row may sum to slightly less than one.
     return label.clip(max=confusion.shape[2] - 1)

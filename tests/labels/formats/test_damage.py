@@ -23,7 +23,11 @@ DAMAGE = [
         ('"annotations": [', '"notes": ['),
         "record 1: field 'annotations' is not",
     ),
-    ("label_studio.json", ('"completed_by": 8', '"by": 8'), "record 1: nobody is named"),
+    (
+        "label_studio.json",
+        ('"completed_by": 8', '"by": 8'),
+        "record 1: the file does not name the annotator",
+    ),
     ("label_studio_min.json", -40, "not JSON"),
     ("label_studio_min.json", ('"id": 102,', ""), "record 3: 'id' cannot name the item"),
     (
@@ -47,7 +51,7 @@ DAMAGE = [
         ('"_input_hash":52', '"hash":52'),
         "line 3: '_input_hash' cannot name",
     ),
-    ("prodigy_binary.jsonl", ('"label":"SPORT",', ""), "line 1: there is neither 'accept'"),
+    ("prodigy_binary.jsonl", ('"label":"SPORT",', ""), "line 1: the record has neither 'accept'"),
     (
         "prodigy_binary.jsonl",
         ('"SPORT"', '"TECH"'),
@@ -61,7 +65,7 @@ DAMAGE = [
     ),
     ("argilla.json", ('"id": "r-2"', '"id": null'), "record 2: 'id' cannot name the item"),
     ("argilla_columns.json", ('["good", "bad"]', '["good"]'), "1 answers by 2 users"),
-    ("argilla_columns.json", ('["r-1", ', "["), "fields of unequal length"),
+    ("argilla_columns.json", ('["r-1", ', "["), "fields have different lengths"),
     ("argilla_columns.json", ('"id": [', '"key": ['), "'id' cannot name the item"),
     ("doccano/bob.jsonl", -30, "line 3: not JSON"),
     (
@@ -72,9 +76,9 @@ DAMAGE = [
     (
         "doccano/bob.jsonl",
         ('["complaint"]', '[[0, 3, "X"]]'),
-        "line 1: 'label' holds spans of text",
+        "line 1: 'label' contains spans of text",
     ),
-    ("cvat/job_11/annotations.xml", -40, "not whole XML"),
+    ("cvat/job_11/annotations.xml", -40, "invalid XML"),
     ("cvat/job_11/annotations.xml", (' name="photos/2.jpg"', ""), "an image without a name"),
     (
         "cvat/job_11/annotations.xml",
@@ -83,9 +87,13 @@ DAMAGE = [
     ),
     ("labelbox.ndjson", -30, "line 3: not JSON"),
     ("labelbox.ndjson", ('"projects"', '"project"'), "line 1: field 'projects' is not an object"),
-    ("labelbox.ndjson", ('"created_by"', '"made_by"'), "line 1: nobody is named as the annotator"),
+    (
+        "labelbox.ndjson",
+        ('"created_by"', '"made_by"'),
+        "line 1: the file does not name the annotator",
+    ),
     ("ground_truth_request.json", -20, "not JSON"),
-    ("ground_truth_request.json", ('"content"', '"s3Uri"'), "record 1: an answer without content"),
+    ("ground_truth_request.json", ('"content"', '"s3Uri"'), "record 1: an answer has no content"),
     (
         "ground_truth_request.json",
         ('\\"label\\": \\"Cat\\"', ""),

@@ -6,7 +6,7 @@ import pytest
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.formats.documents import open_document
+from annotrace.labels.reading import open_document
 
 
 def test_numbers_stay_as_they_are_written(tmp_path):

@@ -9,12 +9,11 @@ import pytest
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.codes import Choices
-from annotrace.labels.columns import Named
+from annotrace.labels.building import TableOptions
+from annotrace.labels.columns import ColumnNames
 from annotrace.labels.formats import FORMATS
-from annotrace.labels.formats.documents import open_document
-from annotrace.labels.importing import Request, find_format, tell_skipped
-from annotrace.labels.reading import list_files, read_table
+from annotrace.labels.importing import ExportOptions, describe_skipped, find_format
+from annotrace.labels.reading import list_files, open_document, read_table
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 USER = "b1f1c0de-0000-4000-8000-00000000000"
@@ -163,17 +162,17 @@ def test_a_sample_becomes_the_table_written_by_hand(sample, tmp_path):
 def test_no_sample_is_taken_for_another_format(sample):
     for file in list_files(SAMPLES / sample):
         document = open_document(file)
-        head = [] if document is None else document.head
-        said = [known.name for known in FORMATS if any(map(known.sniff, head))]
+        said = [known.name for known in FORMATS if any(map(known.sniff, document.head))]
         assert said == [name for name in [EXPECTED[sample][1]] if name]
 
 
 @pytest.mark.parametrize("sample", [name for name in EXPECTED if EXPECTED[name][1]])
 def test_what_is_left_out_is_counted(sample):
     options, name, _, told = EXPECTED[sample]
-    request = Request(name, options.get("question"))
-    used = read_table(SAMPLES / sample, Named(options.get("item")), Choices(), request)[1]
-    assert (tell_skipped(used.skipped) if used.skipped else None) == told
+    export = ExportOptions(name, options.get("question"))
+    names = ColumnNames(options.get("item"))
+    used = read_table(SAMPLES / sample, names, TableOptions(), export)[1]
+    assert (describe_skipped(used.skipped) if used.skipped else None) == told
 
 
 def test_the_truth_of_label_studio_is_no_label():
@@ -206,7 +205,10 @@ def test_argilla_by_id_and_as_parquet(tmp_path):
 
 def test_one_doccano_file_needs_a_name():
     path = SAMPLES / "doccano" / "ann.jsonl"
-    with pytest.raises(InputError, match=r"ann\.jsonl, line 1: nobody is named .*annotator_name="):
+    with pytest.raises(
+        InputError,
+        match=r"ann\.jsonl, line 1: the file does not name the annotator.*annotator_name=",
+    ):
         LabelTable.read(path)
     assert LabelTable.read(path, annotator_name="Ann B").annotators.tolist() == ["Ann B"]
 
@@ -230,7 +232,10 @@ def test_a_format_named_by_the_caller_wins():
         LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="label-studio")
     with pytest.raises(InputError, match="found no annotator"):
         LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="table")
-    with pytest.raises(InputError, match="no format 'excel'; there are argilla, cvat, doccano"):
+    with pytest.raises(
+        InputError,
+        match=r"Expected `format` to be one of argilla, cvat, doccano, .* but got 'excel'",
+    ):
         LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="excel")
 
 
@@ -246,9 +251,13 @@ def test_files_of_two_formats_are_not_mixed():
         ("label_studio.json", {"question": "tone"}, "no question 'tone'; it has 'sentiment', 'st"),
         ("label_studio.json", {"question": "style"}, "'101' has several labels in one answer ('cl"),
         ("prodigy_choice.jsonl", {"item": "uid"}, "line 1: 'uid' cannot name the item"),
-        ("peerannot.json", {"question": "tone"}, "no question 'tone'; leave out question="),
-        ("peerannot.json", {"item": "name"}, "Leave out item="),
-        ("doccano", {"label": "label"}, "is doccano export, where label= (--label) has no column"),
+        ("peerannot.json", {"question": "tone"}, "no question 'tone'; remove question="),
+        ("peerannot.json", {"item": "name"}, "Remove item="),
+        (
+            "doccano",
+            {"label": "label"},
+            "is doccano export, which has no column for label= (--label)",
+        ),
         ("ground_truth_consolidated.manifest", {}, "line 1: a consolidated manifest has one label"),
     ],
 )
@@ -263,4 +272,4 @@ def test_detection_order_is_told_and_every_name_is_once():
     names = [known.name for known in FORMATS]
     assert len(set(names)) == len(names)
     assert names[-1] == "peerannot"
-    assert find_format([], [], "table") is None
+    assert find_format([], "table") is None

@@ -1,4 +1,4 @@
-"""The formats that labelling tools write, told apart by content; one file a tool."""
+"""Export formats of labelling tools, detected by content; one file per tool."""
 
 from annotrace.labels.formats.argilla import ARGILLA
 from annotrace.labels.formats.base import Format
@@ -12,7 +12,7 @@ from annotrace.labels.formats.prodigy import PRODIGY
 
 __all__ = ["FORMATS", "Format"]
 
-# In this order a document is tried; the loosest, any object of objects, comes last.
+# Tried in this order; the least specific format, any object of objects, comes last.
 FORMATS = (
     LABEL_STUDIO,
     LABEL_STUDIO_MIN,

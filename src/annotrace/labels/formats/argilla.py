@@ -1,36 +1,32 @@
 """Argilla: records as `to_json`, `to_list` and `to_dict` write them, or as a Hugging Face dataset.
 
-Nested, a record has `responses`: for each question a list of who (`user_id`) said what (`value`).
-Flat, as in a dataset, it has columns `QUESTION.responses`, `QUESTION.responses.users` and
-`QUESTION.responses.status`, each with a list. Suggestions are by models, and left alone.
+A nested record has `responses`: for each question a list of `user_id` and `value`.
+A flat record, as in a dataset, has columns `QUESTION.responses`, `QUESTION.responses.users` and
+`QUESTION.responses.status`, each with a list. Suggestions come from models and are not read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from annotrace.errors import InputError
+from annotrace.labels.documents import EXPORT_AGAIN, Document
 from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
     Answer,
     Format,
     Questions,
+    Record,
     Skipped,
-    as_text,
-    entries,
-    item_name,
-    objects,
-    one_label,
-    part,
+    records_of,
 )
-from annotrace.labels.formats.documents import Document
 
+_Response = tuple[Any, Any, Any]  # value, user and status
 _RESPONSES = ".responses"
 
 
 def is_flat(columns: Sequence[Any]) -> bool:
-    """Tell whether some columns are those of a dataset exported from Argilla."""
+    """Whether columns are those of a dataset exported from Argilla."""
     return any(str(name).endswith(_RESPONSES) and f"{name}.users" in columns for name in columns)
 
 
@@ -42,84 +38,79 @@ def _sniff(entry: Any) -> bool:
     return _is_nested(entry) or is_flat(list(entry)) or in_columns or by_id
 
 
-def _is_nested(record: dict[str, Any]) -> bool:
+def _is_nested(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("responses"), dict) and isinstance(record.get("fields"), dict)
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in _records(document):
-        place = document.place(number)
-        fields = part(record, "metadata", dict, place, optional=True)
-        fields = fields | part(record, "fields", dict, place, optional=True) | record
-        name = item_name(item, ["id"], fields, place)
-        responses = _responses(record, place)
-        chosen = questions.choose(responses, place)
-        for value, user, status in () if chosen is None else responses[chosen]:
-            if status not in (None, "submitted"):
+    for record in _records(document):
+        metadata = record.part("metadata", dict, optional=True)
+        fields = record.part("fields", dict, optional=True)
+        name = record.item(item, ["id"], metadata | fields | record.fields)
+        for value, user, status in questions.choose(_responses(record), record.place) or ():
+            if status in (None, "submitted"):
+                yield record.answer(name, user, value)
+            else:
                 yield Skipped(str(status))
-                continue
-            label = one_label(value, name, place)
-            yield Skipped("empty") if label is None else Answer(number, name, user, label)
 
 
-def _records(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the records one by one, however they were laid out."""
-    for number, entry in objects(document):
-        if _holds_columns(entry):
-            yield from enumerate(_rows(entry, document.place(number)), start=1)
-        elif _holds_index(entry):
-            yield from enumerate(entry.values(), start=1)
+def _records(document: Document) -> Iterator[Record]:
+    """Iterate over the records in any layout."""
+    for record in records_of(document):
+        if isinstance(record.fields.get("id"), list):  # to_dict(orient="names"): lists
+            rows = _rows(record)
+        elif not _is_nested(record.fields) and _are_objects(record.fields):
+            rows = list(record.fields.values())  # to_dict(orient="index"): records by id
         else:
-            yield number, entry
+            yield record
+            continue
+        for number, row in enumerate(rows, start=1):
+            yield Record(number, document.place(number), row)
 
 
-def _holds_columns(entry: dict[str, Any]) -> bool:
-    """Whether it is `to_dict(orient="names")`: for each field a list with an entry a record."""
-    return isinstance(entry.get("id"), list)
+def _are_objects(fields: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, dict) for value in fields.values())
 
 
-def _holds_index(entry: dict[str, Any]) -> bool:
-    """Whether it is `to_dict(orient="index")`: for each id a record."""
-    return not _is_nested(entry) and all(isinstance(value, dict) for value in entry.values())
-
-
-def _rows(columns: dict[str, Any], place: str) -> Iterator[dict[str, Any]]:
-    lengths = {name: len(part(columns, name, list, place)) for name in columns}
+def _rows(columns: Record) -> list[dict[str, Any]]:
+    lengths = {name: len(columns.part(name, list)) for name in columns.fields}
     if len(set(lengths.values())) > 1:
-        raise InputError(f"{place}: fields of unequal length {lengths}. {EXPORT_AGAIN}")
-    for row in zip(*columns.values(), strict=True):
-        yield dict(zip(columns, row, strict=True))
+        raise InputError(
+            f"{columns.place}: fields have different lengths {lengths}. {EXPORT_AGAIN}"
+        )
+    rows = zip(*columns.fields.values(), strict=True)
+    return [dict(zip(columns.fields, row, strict=True)) for row in rows]
 
 
-def _responses(
-    record: dict[str, Any], place: str
-) -> dict[str, list[tuple[Any, str | None, str | None]]]:
-    """Give what was answered to each question: the value, by whom, and the status."""
-    if "responses" in record:
-        nested = part(record, "responses", dict, place, optional=True)
+def _responses(record: Record) -> dict[str, list[_Response]]:
+    """Return the answers to each question: value, user and status."""
+    if "responses" in record.fields:
+        nested = record.object("responses", optional=True)
         return {
             question: [
-                (entry.get("value"), as_text(entry.get("user_id")), as_text(entry.get("status")))
-                for entry in entries(nested, question, place)
+                (entry.fields.get("value"), entry.fields.get("user_id"), entry.fields.get("status"))
+                for entry in nested.objects(question)
             ]
-            for question in nested
+            for question in nested.fields
         }
-    columns = [name for name in record if name.endswith(_RESPONSES) and record[name] is not None]
-    return {name.removesuffix(_RESPONSES): _flat(record, name, place) for name in columns}
+    columns = [name for name, value in record.fields.items() if value is not None]
+    return {
+        name.removesuffix(_RESPONSES): _flat_responses(record, name)
+        for name in columns
+        if name.endswith(_RESPONSES)
+    }
 
 
-def _flat(
-    record: dict[str, Any], column: str, place: str
-) -> list[tuple[Any, str | None, str | None]]:
-    values = part(record, column, list, place)
-    users = part(record, f"{column}.users", list, place)
-    status = part(record, f"{column}.status", list, place, optional=True) or [None] * len(values)
+def _flat_responses(record: Record, column: str) -> list[_Response]:
+    values = record.part(column, list)
+    users = record.part(f"{column}.users", list)
+    status = record.part(f"{column}.status", list, optional=True) or [None] * len(values)
     if not len(values) == len(users) == len(status):
         raise InputError(
-            f"{place}: {column!r} has {len(values)} answers by {len(users)} users with "
+            f"{record.place}: {column!r} has {len(values)} answers by {len(users)} users with "
             f"{len(status)} states. {EXPORT_AGAIN}"
         )
-    return list(zip(values, map(as_text, users), map(as_text, status), strict=True))
+    return list(zip(values, users, status, strict=True))
 
 
 ARGILLA = Format("argilla", "Argilla records", _sniff, _read)

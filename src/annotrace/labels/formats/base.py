@@ -1,29 +1,31 @@
-"""What a format is, and the few steps that all of them share."""
+"""The interface of a format, and the steps that formats share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.formats.documents import Document
+from annotrace.labels.documents import EXPORT_AGAIN, Document
+
+T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """One label by one person.
+    """One label by one annotator.
 
     Attributes
     ----------
     number : int
-        The record of the document that it stands in.
+        The number of its record in the document.
     item : str
     annotator : str or None
-        None where the file names nobody.
+        None if the file does not name the annotator.
     label : str
     is_truth : bool
-        Whether it is the known truth of the item, and no label to learn from.
+        Whether it is the true class of the item instead of a label.
     """
 
     number: int
@@ -34,42 +36,96 @@ class Answer(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """An answer that is left out, and why, as in "2 cancelled"."""
+    """An answer that is skipped, with the reason, as in "2 cancelled"."""
 
     reason: str
 
 
 @dataclass
 class Questions:
-    """Picks the one question whose answers are read, and remembers those it has met.
+    """The choice of the question whose answers are read.
 
     Attributes
     ----------
     wanted : str or None
-        The question that the caller named.
-    met : list of str
+        The question that the caller names.
+    found : list of str
+        All questions found so far.
     """
 
     wanted: str | None = None
-    met: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
 
-    def choose(self, names: Iterable[str], place: str) -> str | None:
-        """Give the question to read of those answered at a place; None if it is not among them."""
-        names = list(names)
-        self.met.extend(name for name in dict.fromkeys(names) if name not in self.met)
-        if self.wanted is None and len(self.met) > 1:
+    def choose(self, answers: Mapping[str, T], place: str) -> T | None:
+        """Return the answer to the question to read, None if it was not answered."""
+        self.found.extend(name for name in answers if name not in self.found)
+        if self.wanted is None and len(self.found) > 1:
             raise InputError(
-                f"{place}: there are several questions ({first_few(self.met, 10)}). Say which to "
-                "read with question= (--question on the command line)."
+                f"{place}: there are several questions ({first_few(self.found, 10)}). Choose one "
+                "with question= (--question on the command line)."
             )
-        chosen = self.wanted if self.wanted is not None else next(iter(self.met), None)
-        return chosen if chosen in names else None
+        wanted = next(iter(self.found), "") if self.wanted is None else self.wanted
+        return answers.get(wanted)
 
     def check_found(self, source: str) -> None:
-        """Check that the question named was met in the end."""
-        if self.wanted is not None and self.wanted not in self.met:
-            known = f"it has {first_few(self.met, 10)}" if self.met else "leave out question="
+        """Check that the named question was found."""
+        if self.wanted is not None and self.wanted not in self.found:
+            known = f"it has {first_few(self.found, 10)}" if self.found else "remove question="
             raise InputError(f"{source} has no question {self.wanted!r}; {known}.")
+
+
+class Record(NamedTuple):
+    """A JSON object of a document, or an object within it, with checked access to its fields."""
+
+    number: int
+    place: str
+    fields: Mapping[str, Any]
+
+    def part(self, name: str, kind: type, optional: bool = False) -> Any:
+        """Return a field that must be a dict or list; an empty one if optional and missing."""
+        value = self.fields.get(name)
+        if value is None and optional:
+            return kind()
+        if not isinstance(value, kind):
+            wanted = "an object" if kind is dict else "a list"
+            raise InputError(f"{self.place}: field {name!r} is not {wanted}. {EXPORT_AGAIN}")
+        return value
+
+    def object(self, name: str, optional: bool = False) -> Record:
+        """Return a field that must be an object."""
+        return self._replace(fields=self.part(name, dict, optional))
+
+    def objects(self, name: str, optional: bool = False) -> list[Record]:
+        """Return a field that must be a list of objects."""
+        listed = self.part(name, list, optional)
+        if not all(isinstance(entry, dict) for entry in listed):
+            raise InputError(f"{self.place}: not all of {name!r} are objects. {EXPORT_AGAIN}")
+        return [self._replace(fields=entry) for entry in listed]
+
+    def item(
+        self, named: str | None, usual: Sequence[str], fields: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return the name of the item: the field named by the caller, else the first usual one."""
+        fields = self.fields if fields is None else fields
+        candidates = usual if named is None else [named]
+        for name in candidates:
+            if value := as_text(fields.get(name)):
+                return value
+        filled = first_few([name for name, value in fields.items() if as_text(value)], 10)
+        raise InputError(
+            f"{self.place}: {' and '.join(map(repr, candidates))} cannot name the item, because it "
+            f"is empty or not text. Fields with text: {filled or 'none'}. Choose the field that "
+            "names the item with item= (--item on the command line)."
+        )
+
+    def answer(
+        self, item: str, annotator: Any, values: Any, is_truth: bool = False
+    ) -> Answer | Skipped:
+        """Return the answer with the one label in `values`, a value or list."""
+        label = one_label(values, item, self.place)
+        if label is None:
+            return Skipped("empty")
+        return Answer(self.number, item, as_text(annotator), label, is_truth)
 
 
 Reader = Callable[[Document, Questions, str | None], Iterator[Answer | Skipped]]
@@ -77,7 +133,7 @@ Reader = Callable[[Document, Questions, str | None], Iterator[Answer | Skipped]]
 
 @dataclass(frozen=True)
 class Format:
-    """A format that labels come in.
+    """An export format of a labelling tool.
 
     Attributes
     ----------
@@ -86,11 +142,11 @@ class Format:
     title : str
         For messages.
     sniff : callable
-        Given a record, tells whether it is of this format. One of the first records is enough,
-        so that damage to another gets a message that knows the format.
+        Whether a record has this format. One of the first records is enough, so that damage to
+        another one is reported as damage to this format.
     read : callable
-        Given a document, the questions and the field that names items (or None), gives the
-        answers one by one.
+        Given a document, the questions and the field that names items (or None), iterates over
+        the answers.
     """
 
     name: str
@@ -99,83 +155,33 @@ class Format:
     read: Reader
 
 
-def objects(document: Document) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Give the records of a document with their numbers; each must be a JSON object."""
-    for number, record in document.records():
-        if not isinstance(record, dict):
-            raise InputError(f"{document.place(number)}: not a JSON object. {EXPORT_AGAIN}")
-        yield number, record
-
-
-def part(
-    record: Mapping[str, Any], name: str, kind: type, place: str, optional: bool = False
-) -> Any:
-    """Give a field that must be an object or a list; an empty one if it may be missing and is."""
-    value = record.get(name)
-    if value is None and optional:
-        return kind()
-    if not isinstance(value, kind):
-        wanted = "an object" if kind is dict else "a list"
-        raise InputError(f"{place}: field {name!r} is not {wanted}. {EXPORT_AGAIN}")
-    return value
-
-
-def entries(
-    record: Mapping[str, Any], name: str, place: str, optional: bool = False
-) -> list[dict[str, Any]]:
-    """Give a field that must be a list of objects."""
-    listed: list[dict[str, Any]] = part(record, name, list, place, optional)
-    if not all(isinstance(entry, dict) for entry in listed):
-        raise InputError(f"{place}: not all of {name!r} are objects. {EXPORT_AGAIN}")
-    return listed
-
-
-def item_name(
-    named: str | None, usual: Sequence[str], fields: Mapping[str, Any], place: str
-) -> str:
-    """Name an item by the field that the caller named, else by the first usual one that is filled.
-
-    Parameters
-    ----------
-    named : str or None
-    usual : sequence of str
-    fields : mapping of field to value
-    place : str
-        Where the record is, for a message.
-    """
-    for name in usual if named is None else [named]:
-        value = as_text(fields.get(name))
-        if value:
-            return value
-    filled = [name for name, value in fields.items() if as_text(value)]
-    raise InputError(
-        f"{place}: {' and '.join(map(repr, usual if named is None else [named]))} cannot name the "
-        f"item, being empty or no text; filled are {first_few(filled, 10) or 'none'}. Say which "
-        "field names the item with item= (--item on the command line)."
-    )
+def records_of(document: Document) -> Iterator[Record]:
+    """Iterate over the records of a document."""
+    for number, fields in document.objects():
+        yield Record(number, document.place(number), fields)
 
 
 def one_label(values: Any, item: str, place: str) -> str | None:
-    """Give the label among one value or a list; None if there is none, an error if several."""
+    """Return the label in a value or list, None if there is none; raise if there are several."""
     listed = values if isinstance(values, list) else [values]
     if len(listed) > 1:
         raise InputError(
             f"{place}: item {item[:60]!r} has several labels in one answer ("
-            f"{first_few(map(_shown, listed))}), and this library learns from one. Keep one of "
-            "them, or read a question that takes one answer with question= (--question)."
+            f"{first_few(map(_shown, listed))}), but an answer has one label. Keep one of them, or "
+            "read a question with single answers with question= (--question)."
         )
     value = listed[0] if listed else None
     label = as_text(value)
     if label is None and value is not None:
         raise InputError(
-            f"{place}: the answer for item {item[:60]!r} is {_shown(value)[:60]}, and not a class. "
+            f"{place}: the answer for item {item[:60]!r} is {_shown(value)[:60]}, not a class. "
             "Read a question with single answers with question= (--question)."
         )
     return label or None
 
 
 def as_text(value: Any) -> str | None:
-    """Give text as it is and true or false as JSON writes it; None for what is no single value."""
+    """Return text unchanged and booleans as in JSON; None for anything else."""
     if isinstance(value, bool):
         return json.dumps(value)
     return value if isinstance(value, str) else None
@@ -183,6 +189,3 @@ def as_text(value: Any) -> str | None:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-EXPORT_AGAIN = "Export the file again, or say what it is with format= (--from)."

@@ -1,7 +1,6 @@
-"""CVAT: "CVAT for images" XML with tags, one file a job.
+"""CVAT: "CVAT for images" XML with tags, one file per job.
 
-With consensus, every replica is a job of its own that only a job's export has; `meta` names whom
-it was assigned to.
+With consensus, every replica is a job that must be exported by itself; `meta` names its assignee.
 """
 
 from __future__ import annotations
@@ -11,15 +10,8 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from annotrace.errors import InputError
-from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    one_label,
-)
-from annotrace.labels.formats.documents import Document
+from annotrace.labels.documents import EXPORT_AGAIN, Document
+from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped
 
 
 def _sniff(root: Any) -> bool:
@@ -28,29 +20,30 @@ def _sniff(root: Any) -> bool:
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
     if item not in (None, "name"):
-        raise InputError(f"{document.path}: images have names only. Leave out item= (--item).")
+        raise InputError(f"{document.path}: images have only a name. Remove item= (--item).")
     annotator = None
-    for number, element in document.records():
+    for number, element in document.elements():
+        record = Record(number, document.place(number), element.attrib)
         if element.tag == "meta":
             annotator = element.findtext("job/assignee/username") or None
         elif element.tag == "image":
-            yield _answer(number, element, annotator, document.place(number))
+            name, tags = _check_image(element, record.place)
+            yield record.answer(name, annotator, tags)
         elif element.tag == "track":
             raise InputError(
-                f"{document.place(number)} is a track of a video. Export the job as 'CVAT for "
-                "images', whose tags hold one class an image."
+                f"{record.place} is a track of a video. Export the job as 'CVAT for images', with "
+                "one tag per image."
             )
 
 
-def _answer(number: int, image: Element, annotator: str | None, place: str) -> Answer | Skipped:
+def _check_image(image: Element, place: str) -> tuple[str, list[str | None]]:
     name = image.get("name")
     if not name:
         raise InputError(f"{place}: an image without a name. {EXPORT_AGAIN}")
     tags = [tag.get("label") for tag in image.findall("tag")]
     if None in tags:
         raise InputError(f"{place}: image {name[:60]!r} has a tag without a label. {EXPORT_AGAIN}")
-    label = one_label(tags, name, place)
-    return Skipped("empty") if label is None else Answer(number, name, annotator, label)
+    return name, tags
 
 
 CVAT = Format("cvat", "CVAT for images", _sniff, _read)

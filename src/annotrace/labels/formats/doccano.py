@@ -1,7 +1,7 @@
-"""doccano: the JSON or JSON lines of a text or image classification project, one file a user.
+"""doccano: JSON or JSON lines of a text or image classification project, one file per user.
 
 A record has `id`, the `text` or `filename`, and `label`, a list of classes (`cats` in a project
-for intents). It does not say whose file it is.
+for intents). It does not name the annotator.
 """
 
 from __future__ import annotations
@@ -11,17 +11,8 @@ from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
-from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    item_name,
-    objects,
-    one_label,
-)
-from annotrace.labels.formats.documents import Document
+from annotrace.labels.documents import EXPORT_AGAIN, Document
+from annotrace.labels.formats.base import Answer, Format, Questions, Skipped, records_of
 
 _CONTENT = ("text", "filename", "data")
 
@@ -36,19 +27,17 @@ def _sniff(record: Any) -> bool:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in objects(document):
-        place = document.place(number)
-        name = item_name(item, ["id", "filename"], record, place)
-        labels = record.get("label", record.get("cats"))
+    for record in records_of(document):
+        name = record.item(item, ["id", "filename"])
+        labels = record.fields.get("label", record.fields.get("cats"))
         if not isinstance(labels, list):
-            raise InputError(f"{place}: 'label' is not a list. {EXPORT_AGAIN}")
+            raise InputError(f"{record.place}: 'label' is not a list. {EXPORT_AGAIN}")
         if any(isinstance(label, list) for label in labels):
             raise InputError(
-                f"{place}: 'label' holds spans of text, and this library learns classes of items. "
-                "Export a classification project."
+                f"{record.place}: 'label' contains spans of text instead of classes. Export a "
+                "classification project."
             )
-        label = one_label(labels, name, place)
-        yield Skipped("empty") if label is None else Answer(number, name, None, label)
+        yield record.answer(name, None, labels)
 
 
 DOCCANO = Format("doccano", "doccano export", _sniff, _read)

@@ -1,32 +1,20 @@
-"""SageMaker Ground Truth: what each worker answered, in the three places that hold it.
+"""SageMaker Ground Truth: the answers of each worker, in any of three files.
 
-`worker-response/.../OBJECT/TIME.json` has `answers`, and the folder is the only name of the item.
-A consolidation request lists `annotations` for each `dataObject`. The manifest of a job with a
-consolidation of one's own may hold `annotationsFromAllWorkers`; any other manifest has one
-consolidated label an item, and no workers.
+`worker-response/.../OBJECT/TIME.json` has `answers`, and only its folder names the item.
+A consolidation request lists `annotations` for each `dataObject`. The manifest of a job with
+custom consolidation may have `annotationsFromAllWorkers`; any other manifest has one consolidated
+label per item and no workers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from annotrace.errors import InputError
-from annotrace.labels.formats.base import (
-    EXPORT_AGAIN,
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    as_text,
-    entries,
-    item_name,
-    objects,
-    one_label,
-    part,
-)
-from annotrace.labels.formats.documents import Document
+from annotrace.labels.documents import EXPORT_AGAIN, Document
+from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped, records_of
 
 _ALL_WORKERS = "annotationsFromAllWorkers"
 _METADATA = "-metadata"
@@ -38,22 +26,22 @@ def _sniff(record: Any) -> bool:
     )
 
 
-def _is_response(record: dict[str, Any]) -> bool:
+def _is_response(record: Mapping[str, Any]) -> bool:
     answers = record.get("answers")
     return isinstance(answers, list) and all(
         isinstance(answer, dict) and "answerContent" in answer for answer in answers
     )
 
 
-def _is_request(record: dict[str, Any]) -> bool:
+def _is_request(record: Mapping[str, Any]) -> bool:
     return "datasetObjectId" in record and "annotations" in record
 
 
-def _is_manifest(record: dict[str, Any]) -> bool:
+def _is_manifest(record: Mapping[str, Any]) -> bool:
     return ("source-ref" in record or "source" in record) and bool(_label_attributes(record))
 
 
-def _label_attributes(record: dict[str, Any]) -> list[str]:
+def _label_attributes(record: Mapping[str, Any]) -> list[str]:
     return [
         name
         for name in record
@@ -62,65 +50,57 @@ def _label_attributes(record: dict[str, Any]) -> list[str]:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in objects(document):
-        place = document.place(number)
-        if "answers" in record:
-            name = item_name(
-                item, ["folder"], {"folder": document.path.absolute().parent.name}, place
-            )
-            given = entries(record, "answers", place)
-        elif _is_request(record):
-            data = part(record, "dataObject", dict, place)
-            fields = data | {"datasetObjectId": record["datasetObjectId"]}
-            name = item_name(item, ["s3Uri", "content", "datasetObjectId"], fields, place)
-            given = entries(record, "annotations", place)
+    for record in records_of(document):
+        if "answers" in record.fields:
+            folder = {"folder": document.path.absolute().parent.name}
+            name = record.item(item, ["folder"], folder)
+            answers = record.objects("answers")
+        elif _is_request(record.fields):
+            data = record.part("dataObject", dict)
+            fields = data | {"datasetObjectId": record.fields["datasetObjectId"]}
+            name = record.item(item, ["s3Uri", "content", "datasetObjectId"], fields)
+            answers = record.objects("annotations")
         else:
-            name = item_name(item, ["source-ref", "source"], record, place)
-            given = _all_workers(record, place)
-        for entry in given:
-            yield _answer(number, name, entry, questions, place)
+            name = record.item(item, ["source-ref", "source"])
+            answers = _all_workers(record)
+        for answer in answers:
+            elements = {key: _chosen(value) for key, value in _content(answer).items()}
+            chosen = questions.choose(elements, record.place)
+            yield answer.answer(name, answer.fields.get("workerId"), chosen)
 
 
-def _all_workers(record: dict[str, Any], place: str) -> list[dict[str, Any]]:
-    for attribute in _label_attributes(record):
-        if isinstance(record[attribute], dict) and _ALL_WORKERS in record[attribute]:
-            return entries(record[attribute], _ALL_WORKERS, place)
+def _all_workers(record: Record) -> list[Record]:
+    for attribute in _label_attributes(record.fields):
+        label = record.fields[attribute]
+        if isinstance(label, dict) and _ALL_WORKERS in label:
+            return record.object(attribute).objects(_ALL_WORKERS)
     raise InputError(
-        f"{place}: a consolidated manifest has one label an item and no workers. Read the folder "
-        "annotations/worker-response of the job's output instead."
+        f"{record.place}: a consolidated manifest has one label per item and no workers. Read the "
+        "folder annotations/worker-response of the job's output instead."
     )
 
 
-def _answer(
-    number: int, item: str, entry: dict[str, Any], questions: Questions, place: str
-) -> Answer | Skipped:
-    answers = {name: _chosen(value) for name, value in _content(entry, place).items()}
-    chosen = questions.choose(answers, place)
-    label = None if chosen is None else one_label(answers[chosen], item, place)
-    if label is None:
-        return Skipped("empty")
-    return Answer(number, item, as_text(entry.get("workerId")), label)
-
-
-def _content(entry: dict[str, Any], place: str) -> dict[str, Any]:
-    """Give the form as the worker filled it in; it may be JSON within JSON."""
-    content = entry.get("answerContent")
+def _content(answer: Record) -> dict[str, Any]:
+    """Return the form that the worker filled in; it may be JSON within JSON."""
+    content = answer.fields.get("answerContent")
     if content is None:
-        content = part(entry, "annotationData", dict, place).get("content")
+        content = answer.part("annotationData", dict).get("content")
     if isinstance(content, str):
         try:
             content = json.loads(content, parse_int=str, parse_float=str)
         except json.JSONDecodeError as error:
             raise InputError(
-                f"{place}: the answer of a worker is not JSON ({error.msg})."
+                f"{answer.place}: the answer of a worker is not JSON ({error.msg})."
             ) from None
     if not isinstance(content, dict):
-        raise InputError(f"{place}: an answer without content (it may lie in S3). {EXPORT_AGAIN}")
+        raise InputError(
+            f"{answer.place}: an answer has no content (it may be in S3). {EXPORT_AGAIN}"
+        )
     return content
 
 
 def _chosen(value: Any) -> Any:
-    """Give what was chosen in an element of the form: a label, labels, or the buttons pressed."""
+    """Return the choice in an element of the form: a label, labels, or pressed buttons."""
     if not isinstance(value, dict):
         return value
     for name in ("label", "labels"):

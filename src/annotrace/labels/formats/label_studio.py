@@ -1,8 +1,8 @@
 """Label Studio: the exports named JSON and JSON-MIN.
 
-JSON has a task a record, with `annotations` by several people; `result` lists what each of them
-said, by the name of the control (`from_name`). JSON-MIN has an annotation a record: the fields of
-the task, `id`, the answers, `annotator` and when it was made, in this order.
+JSON has one record per task, with `annotations` by several annotators; `result` lists the answers
+of each by the name of the control (`from_name`). JSON-MIN has one record per annotation: the fields
+of the task, `id`, the answers, `annotator` and the time, in this order.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
     Format,
     Questions,
+    Record,
     Skipped,
     as_text,
-    entries,
-    item_name,
-    objects,
-    one_label,
-    part,
+    records_of,
 )
-from annotrace.labels.formats.documents import Document
 
-# The controls whose answer is a class; boxes, spans and text are not.
+# The controls whose answers are classes; those of boxes, spans and text are not.
 _VALUES = {"choices": "choices", "rating": "rating", "pairwise": "selected"}
 
 _AFTER_THE_ANSWERS = ("annotator", "annotation_id", "lead_time")
@@ -41,39 +38,33 @@ def _is_full(task: Any) -> bool:
 def _read_full(
     document: Document, questions: Questions, item: str | None
 ) -> Iterator[Answer | Skipped]:
-    for number, task in objects(document):
-        place = document.place(number)
-        fields = part(task, "data", dict, place) | {"id": task.get("id")}
-        name = item_name(item, ["id"], fields, place)
-        for annotation in entries(task, "annotations", place):
-            yield _answer(number, name, annotation, questions, place)
-        yield from (Skipped("draft") for _ in part(task, "drafts", list, place, optional=True))
+    for task in records_of(document):
+        data = task.part("data", dict)
+        name = task.item(item, ["id"], data | {"id": task.fields.get("id")})
+        for annotation in task.objects("annotations"):
+            yield _answer(annotation, name, questions)
+        yield from (Skipped("draft") for _ in task.part("drafts", list, optional=True))
 
 
-def _answer(
-    number: int, item: str, annotation: dict[str, Any], questions: Questions, place: str
-) -> Answer | Skipped:
-    result = entries(annotation, "result", place)
-    if annotation.get("was_cancelled") is True:
+def _answer(annotation: Record, item: str, questions: Questions) -> Answer | Skipped:
+    answers = _classes_by_control(annotation.objects("result"))
+    fields = annotation.fields
+    if fields.get("was_cancelled") is True:
         return Skipped("cancelled")
-    answers = _classes_by_control(result)
-    chosen = questions.choose(answers, place)
-    label = None if chosen is None else one_label(answers[chosen], item, place)
-    if label is None:
-        return Skipped("empty")
-    by = _annotator(annotation.get("completed_by"))
-    return Answer(number, item, by, label, annotation.get("ground_truth") is True)
+    chosen = questions.choose(answers, annotation.place)
+    annotator = _annotator(fields.get("completed_by"))
+    return annotation.answer(item, annotator, chosen, fields.get("ground_truth") is True)
 
 
-def _classes_by_control(result: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Gather the classes chosen in each control; several regions give several."""
+def _classes_by_control(result: list[Record]) -> dict[str, list[Any]]:
+    """Collect the chosen classes of each control, over all regions."""
     answers: dict[str, list[Any]] = {}
     for entry in result:
-        value, key = entry.get("value"), _VALUES.get(str(entry.get("type")))
+        value, key = entry.fields.get("value"), _VALUES.get(str(entry.fields.get("type")))
         if isinstance(value, dict) and key is not None:
             chosen = value.get(key)
             listed = chosen if isinstance(chosen, list) else [chosen]
-            answers.setdefault(str(entry.get("from_name")), []).extend(listed)
+            answers.setdefault(str(entry.fields.get("from_name")), []).extend(listed)
     return answers
 
 
@@ -90,34 +81,29 @@ def _is_short(record: Any) -> bool:
 def _read_short(
     document: Document, questions: Questions, item: str | None
 ) -> Iterator[Answer | Skipped]:
-    for number, record in objects(document):
-        place = document.place(number)
-        name = item_name(item, ["id"], record, place)
-        chosen = questions.choose(_short_questions(record, questions.wanted), place)
-        label = None if chosen is None else one_label(_short_value(record[chosen]), name, place)
-        if label is None:
-            yield Skipped("empty")
-        else:
-            yield Answer(number, name, _annotator(record.get("annotator")), label)
+    for record in records_of(document):
+        name = record.item(item, ["id"])
+        answers = _short_answers(record.fields, questions.wanted)
+        annotator = _annotator(record.fields.get("annotator"))
+        yield record.answer(name, annotator, questions.choose(answers, record.place))
+
+
+def _short_answers(record: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
+    """Return the fields that are answers: the wanted one, else those between id and annotator."""
+    names = list(record)
+    first = names.index("id") + 1 if "id" in names else 0
+    last = names.index("annotator") if "annotator" in names else len(names)
+    chosen = [wanted] if wanted is not None and wanted in record else names[first:last]
+    return {name: _short_value(record[name]) for name in chosen}
 
 
 def _short_value(value: Any) -> Any:
-    """Give the classes chosen; what is more than one choice is an object, at times in a list."""
+    """Return the chosen classes; an answer may be an object, sometimes within a list."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, dict):
         return next((value[key] for key in _VALUES.values() if key in value), value)
     return value
-
-
-def _short_questions(record: Mapping[str, Any], wanted: str | None) -> list[str]:
-    """Tell the answers from the fields of the task: by the name given, else by their place."""
-    if wanted is not None and wanted in record:
-        return [wanted]
-    names = list(record)
-    first = names.index("id") + 1 if "id" in names else 0
-    last = names.index("annotator") if "annotator" in names else len(names)
-    return names[first:last]
 
 
 LABEL_STUDIO = Format("label-studio", "Label Studio JSON", _is_full, _read_full)

@@ -1,6 +1,6 @@
 """Labelbox: the rows (NDJSON) of an export, with radio classifications.
 
-A row has the `data_row` and, for each project, `labels` by several people; a label has
+A row has the `data_row` and, for each project, `labels` by several annotators; a label has
 `classifications`, each with a name and one answer.
 """
 
@@ -9,19 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from annotrace.labels.formats.base import (
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    as_text,
-    entries,
-    item_name,
-    objects,
-    one_label,
-    part,
-)
-from annotrace.labels.formats.documents import Document
+from annotrace.labels.documents import Document
+from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped, records_of
 
 
 def _sniff(row: Any) -> bool:
@@ -33,39 +22,31 @@ def _sniff(row: Any) -> bool:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, row in objects(document):
-        place = document.place(number)
-        data_row = part(row, "data_row", dict, place)
-        name = item_name(item, ["global_key", "external_id", "id"], data_row, place)
-        projects = part(row, "projects", dict, place)
-        for project in projects:
-            for label in entries(part(projects, project, dict, place), "labels", place):
-                yield _answer(number, name, label, questions, place)
+    for record in records_of(document):
+        data_row = record.object("data_row")
+        name = data_row.item(item, ["global_key", "external_id", "id"])
+        projects = record.object("projects")
+        for project in projects.fields:
+            for label in projects.object(project).objects("labels"):
+                yield _answer(label, name, questions)
 
 
-def _answer(
-    number: int, item: str, label: dict[str, Any], questions: Questions, place: str
-) -> Answer | Skipped:
-    if part(label, "performance_details", dict, place, optional=True).get("skipped") is True:
+def _answer(label: Record, item: str, questions: Questions) -> Answer | Skipped:
+    if label.part("performance_details", dict, optional=True).get("skipped") is True:
         return Skipped("skipped")
-    annotations = part(label, "annotations", dict, place)
     answers = {
-        str(entry.get("name")): _chosen(entry, place)
-        for entry in entries(annotations, "classifications", place, optional=True)
-        if "radio_answer" in entry or "checklist_answers" in entry
+        str(entry.fields.get("name")): _chosen(entry)
+        for entry in label.object("annotations").objects("classifications", optional=True)
+        if "radio_answer" in entry.fields or "checklist_answers" in entry.fields
     }
-    chosen = questions.choose(answers, place)
-    said = None if chosen is None else one_label(answers[chosen], item, place)
-    if said is None:
-        return Skipped("empty")
-    by = part(label, "label_details", dict, place).get("created_by")
-    return Answer(number, item, as_text(by), said)
+    annotator = label.object("label_details", optional=True).fields.get("created_by")
+    return label.answer(item, annotator, questions.choose(answers, label.place))
 
 
-def _chosen(classification: dict[str, Any], place: str) -> list[Any]:
-    checked = entries(classification, "checklist_answers", place, optional=True)
-    answers = checked or [part(classification, "radio_answer", dict, place, optional=True)]
-    return [answer.get("name") for answer in answers]
+def _chosen(classification: Record) -> list[Any]:
+    checked = classification.objects("checklist_answers", optional=True)
+    answers = checked or [classification.object("radio_answer", optional=True)]
+    return [answer.fields.get("name") for answer in answers]
 
 
 LABELBOX = Format("labelbox", "Labelbox export", _sniff, _read)

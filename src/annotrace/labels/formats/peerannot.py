@@ -1,4 +1,4 @@
-"""peerannot: `answers.json`, an object of tasks, each with the label that every worker gave."""
+"""peerannot: `answers.json`, an object of tasks, each with the label of every worker."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
-from annotrace.labels.columns import names_items
-from annotrace.labels.formats.base import (
-    Answer,
-    Format,
-    Questions,
-    Skipped,
-    objects,
-    one_label,
-    part,
-)
-from annotrace.labels.formats.documents import Document
+from annotrace.labels.columns import has_item_column
+from annotrace.labels.documents import Document
+from annotrace.labels.formats.base import Answer, Format, Questions, Skipped, records_of
 
 
 def _sniff(tasks: Any) -> bool:
@@ -24,8 +16,8 @@ def _sniff(tasks: Any) -> bool:
         isinstance(tasks, dict)
         and any(tasks.values())
         and all(isinstance(answers, dict) and _are_labels(answers) for answers in tasks.values())
-        and not names_items(list(tasks))
-        and not names_items(list(next(iter(tasks.values()))))
+        and not has_item_column(list(tasks))
+        and not has_item_column(list(next(iter(tasks.values()))))
     )
 
 
@@ -35,13 +27,12 @@ def _are_labels(answers: dict[str, Any]) -> bool:
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
     if item is not None:
-        raise InputError(f"{document.path}: tasks name the items. Leave out item= (--item).")
-    for number, tasks in objects(document):
-        for task in tasks:
-            place = f"{document.path}, task {task[:60]!r}"
-            for worker, answer in part(tasks, task, dict, place).items():
-                label = one_label(answer, task, place)
-                yield Skipped("empty") if label is None else Answer(number, task, worker, label)
+        raise InputError(f"{document.path}: the tasks name the items. Remove item= (--item).")
+    for record in records_of(document):
+        for name in record.fields:
+            task = record._replace(place=f"{document.path}, task {name[:60]!r}")
+            for worker, answer in task.part(name, dict).items():
+                yield task.answer(name, worker, answer)
 
 
 PEERANNOT = Format("peerannot", "peerannot answers", _sniff, _read)

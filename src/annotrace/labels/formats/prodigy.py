@@ -1,7 +1,7 @@
 """Prodigy: the JSON lines of `prodigy db-out`.
 
 A line is one answer. In the choice interface (`textcat.manual` with several labels) `accept` lists
-what was chosen. In the binary one `label` is the question and `answer`, accept or reject, the
+the choices. In the binary interface `label` is the question, and `answer`, accept or reject, the
 label.
 """
 
@@ -11,17 +11,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
+from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
     Format,
     Questions,
+    Record,
     Skipped,
     as_text,
-    item_name,
-    objects,
-    one_label,
+    records_of,
 )
-from annotrace.labels.formats.documents import Document
 
 _ANSWERS = ("accept", "reject", "ignore")
 
@@ -35,43 +34,41 @@ def _sniff(record: Any) -> bool:
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
-    for number, record in objects(document):
-        place = document.place(number)
-        meta = record.get("meta")
-        fields = (meta if isinstance(meta, dict) else {}) | record
-        name = item_name(item, ["_input_hash"], fields, place)
-        said = _check_answer(record.get("answer"), place)
-        by = as_text(record.get("_annotator_id")) or as_text(record.get("_session_id"))
-        if said == "ignore":
+    for record in records_of(document):
+        fields = record.fields
+        meta = fields.get("meta")
+        known = {**meta, **fields} if isinstance(meta, dict) else fields
+        name = record.item(item, ["_input_hash"], known)
+        answer = _check_answer(record)
+        annotator = as_text(fields.get("_annotator_id")) or as_text(fields.get("_session_id"))
+        if answer == "ignore":
             yield Skipped("ignored")
-        elif "accept" in record or "options" in record:
-            label = one_label(record.get("accept"), name, place)
-            if said == "reject" or label is None:
-                yield Skipped("rejected" if said == "reject" else "empty")
-            else:
-                yield Answer(number, name, by, label)
-        elif questions.choose([_asked(record, place)], place) is not None:
-            yield Answer(number, name, by, said)
+        elif "accept" in fields or "options" in fields:
+            choice = record.answer(name, annotator, fields.get("accept"))
+            yield Skipped("rejected") if answer == "reject" else choice
+        elif questions.choose({_question(record): answer}, record.place) is not None:
+            yield Answer(record.number, name, annotator, answer)
 
 
-def _check_answer(said: Any, place: str) -> str:
-    if said not in _ANSWERS:
+def _check_answer(record: Record) -> str:
+    answer = record.fields.get("answer")
+    if answer not in _ANSWERS:
         raise InputError(
-            f"{place}: the answer is {said!r}, and not accept, reject or ignore. Export the "
+            f"{record.place}: the answer is {answer!r}, not accept, reject or ignore. Export the "
             "dataset again with `prodigy db-out`."
         )
-    return str(said)
+    return str(answer)
 
 
-def _asked(record: dict[str, Any], place: str) -> str:
-    """Name the question of a binary answer."""
-    asked = as_text(record.get("label"))
-    if asked is None:
+def _question(record: Record) -> str:
+    """Return the question of a binary answer."""
+    question = as_text(record.fields.get("label"))
+    if question is None:
         raise InputError(
-            f"{place}: there is neither 'accept' (a choice) nor 'label' (a yes or no question), so "
-            "this is no classification. Leave out such records."
+            f"{record.place}: the record has neither 'accept' (a choice) nor 'label' (a binary "
+            "question), so it is not a classification. Remove such records."
         )
-    return asked
+    return question
 
 
 PRODIGY = Format("prodigy", "Prodigy JSON lines", _sniff, _read)

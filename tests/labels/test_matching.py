@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import annotrace as at
-from annotrace.aggregation.merging import merge_tables
+from annotrace.labels.matching import merge_tables
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,169 @@
+"""Labels in npy and npz files: three columns by role, or one array of answers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from annotrace.errors import InputError, count
+from annotrace.labels.building import TableOptions
+from annotrace.labels.columns import ColumnNames, Layout, find_column, find_roles
+from annotrace.labels.documents import Document, FileType
+from annotrace.labels.files import NPY, ZIP, load_arrays, read_bytes
+from annotrace.labels.sheets import Sheet, table_from_cells, table_from_sheet
+from annotrace.labels.table import LabelTable
+from annotrace.labels.vocabulary import (
+    Coded,
+    Names,
+    as_names,
+    as_text,
+    check_names,
+    encode_answers,
+    encode_values,
+)
+
+ANSWERS = ("labels", "answers", "annotations", "A")
+
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+def _open(path: Path, start: bytes) -> Document | None:
+    if not start.startswith((NPY, ZIP)):
+        return None
+    return Document(
+        path, "array", arrays=lambda: load_arrays(io.BytesIO(read_bytes(path)), str(path))
+    )
+
+
+NPY_OR_NPZ = FileType((), _open)
+
+
+def table_from_arrays(
+    arrays: Arrays, names: ColumnNames, options: TableOptions, source: str
+) -> LabelTable:
+    """Create a table from the arrays of a file.
+
+    Parameters
+    ----------
+    arrays : mapping of name to array
+        The array of an npy file has the name "".
+    names : ColumnNames
+        Names of arrays, given by the caller.
+    options : TableOptions
+    source : str
+        The file, for messages.
+    """
+    for name in filter(None, names):
+        if name not in arrays:
+            raise InputError(f"{source} has no array {name!r}; {_describe(arrays)}.")
+    layout = _find_columns(arrays, names, source)
+    if layout is not None:
+        return _table_from_columns(arrays, layout, options, source)
+    return _table_from_answers(arrays, names, options, source)
+
+
+def _find_columns(arrays: Arrays, names: ColumnNames, source: str) -> Layout | None:
+    columns = [name for name, array in arrays.items() if array.ndim == 1]
+    if any(name is not None and name not in columns for name in names):
+        return None
+    found = find_roles(columns, names, source)
+    if None in (found["item"], found["annotator"], found["label"]):
+        return None
+    return Layout(**found)
+
+
+def _table_from_columns(
+    arrays: Arrays, layout: Layout, options: TableOptions, source: str
+) -> LabelTable:
+    chosen = [layout.item, layout.annotator, layout.label, layout.truth]
+    used = {name: arrays[name] for name in chosen if name is not None}
+    if len({len(array) for array in used.values()}) > 1:
+        raise InputError(f"{source}: expected arrays of equal length, but {_describe(used)}.")
+    sheet = Sheet(source, list(used), lambda name: encode_values(used[name]).as_text())
+    return table_from_sheet(sheet, layout, options)
+
+
+def _table_from_answers(
+    arrays: Arrays, names: ColumnNames, options: TableOptions, source: str
+) -> LabelTable:
+    name = names.label if names.label is not None else _find_answers(arrays, source)
+    answers = arrays[name]
+    cells = encode_answers(answers, f"{source}, array {name!r}" if name else source)
+    n_items, n_annotators = answers.shape
+    truth = _find_truth(arrays, names, n_items, source)
+    if "classes" in arrays:
+        classes = as_text(as_names(arrays["classes"]))
+        cells = _name_classes(cells, classes, source)
+        truth = None if truth is None else _name_classes(truth, classes, source)
+        options = options if options.classes is not None else replace(options, classes=classes)
+    annotators = arrays.get(names.annotator or "annotators", np.arange(n_annotators))
+    items = arrays.get(names.item or "items")
+    if items is not None:
+        items = as_text(check_names(items, n_items, f"the items of {source}"))
+    return table_from_cells(
+        cells.as_text(),
+        options,
+        items=items,
+        annotators=as_text(check_names(annotators, n_annotators, f"the annotators of {source}")),
+        truth=None if truth is None else truth.as_text(),
+        source=source,
+    )
+
+
+def _find_answers(arrays: Arrays, source: str) -> str:
+    if set(arrays) == {""}:
+        return ""
+    two_dimensional = {name: array for name, array in arrays.items() if array.ndim == 2}
+    for name in ANSWERS:
+        if name in two_dimensional:
+            return name
+    candidates = [
+        name
+        for name, array in two_dimensional.items()
+        if array.dtype.kind in "iu" and find_column([name], "truth", source) is None
+    ]
+    if len(candidates) == 1:
+        return candidates[0]
+    raise InputError(
+        f"{source}: cannot detect which array contains the labels; {_describe(arrays)}. Name the "
+        "array with one row per item and one column per annotator with label=, or name three "
+        "arrays of one dimension item, annotator and label."
+    )
+
+
+def _find_truth(arrays: Arrays, names: ColumnNames, n_items: int, source: str) -> Coded | None:
+    columns = [name for name, array in arrays.items() if array.ndim == 1]
+    name = find_column(columns, "truth", source, names.truth)
+    if name is None:
+        return None
+    if len(arrays[name]) != n_items:
+        raise InputError(
+            f"{source}: {name!r} has {count(len(arrays[name]), 'entry', 'entries')} for "
+            f"{count(n_items, 'item')}."
+        )
+    return encode_answers(arrays[name][:, None], source)
+
+
+def _name_classes(cells: Coded, classes: Names, source: str) -> Coded:
+    """Replace integers by class names: code k is the k-th name."""
+    if cells.names.dtype.kind not in "iu":
+        return cells
+    unnamed = cells.names[(cells.names < 0) | (cells.names >= len(classes))]
+    if len(unnamed):
+        raise InputError(
+            f"{source}: label {unnamed[0]} has no name, because `classes` has {len(classes)} "
+            f"names, for labels 0 to {len(classes) - 1}."
+        )
+    return Coded(cells.codes, classes[cells.names])
+
+
+def _describe(arrays: Arrays) -> str:
+    return "it has " + ", ".join(
+        f"{name or 'one array'!r} of shape {array.shape}" for name, array in arrays.items()
+    )

@@ -1,0 +1,233 @@
+"""Documents: label files as records, before it is known which tool wrote them; JSON and XML."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+from numpy.typing import NDArray
+
+from annotrace.errors import InputError
+from annotrace.labels.columns import has_item_column
+from annotrace.labels.files import decode_text, open_unpacked, read_bytes
+from annotrace.labels.sheets import Sheet
+from annotrace.labels.vocabulary import encode_values
+
+HEAD = 20
+EXPORT_AGAIN = "Export the file again, or name its format with format= (--from)."
+
+# Created once: json.loads creates one per line, which takes longer than parsing the line.
+_DECODER = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=lambda name: None if name == "NaN" else name
+)
+
+# Characters such as emoji are escaped as a surrogate pair; an unpaired surrogate is not text.
+_UNPAIRED_SURROGATE = re.compile(
+    r"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F].."
+)
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of a label file, read on demand: as records, as a sheet, or as arrays.
+
+    Numbers in records are text, exactly as written, so that an id of 007 stays 007.
+
+    Attributes
+    ----------
+    path : Path
+    unit : str
+        The name of a record in messages: line, record, row or element.
+    head : sequence
+        The first records (of XML: the root), by which the format is detected.
+    records : callable or None
+        Returns an iterator of all records with their numbers from 1; None if there are none.
+    make_sheet : callable or None
+        Returns the content as a sheet; by default it is made from the records.
+    arrays : callable or None
+        Returns the arrays of an npy or npz file by name.
+    """
+
+    path: Path
+    unit: str
+    head: Sequence[Any] = ()
+    records: Callable[[], Iterator[tuple[int, Any]]] | None = None
+    make_sheet: Callable[[], Sheet] | None = None
+    arrays: Callable[[], dict[str, NDArray[Any]]] | None = None
+
+    def place(self, number: int) -> str:
+        """Return the name of a record for messages."""
+        return f"{self.path}, {self.unit} {number}"
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """Iterate over the records with their numbers from 1."""
+        return iter(()) if self.records is None else self.records()
+
+    def objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Iterate over the records with their numbers; each must be a JSON object."""
+        for number, record in self.elements():
+            if not isinstance(record, dict):
+                raise InputError(f"{self.place(number)}: not a JSON object. {EXPORT_AGAIN}")
+            yield number, record
+
+    def sheet(self) -> Sheet:
+        """Return the content as a sheet."""
+        return self.make_sheet() if self.make_sheet else _sheet_from_records(self)
+
+
+class FileType(NamedTuple):
+    """A type of label files; to support another one, add it to `reading.FILE_TYPES`.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        Which files of a folder are read.
+    open : callable
+        Given the path and the first bytes of a file, unpacked and without leading blanks, returns
+        a document, or None if it is a file of another type.
+    """
+
+    suffixes: tuple[str, ...]
+    open: Callable[[Path, bytes], Document | None]
+
+
+def json_value(value: Any) -> Any:
+    """Convert a value to what a document of JSON has: str, bool, None, list and dict."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, dict):
+        return {name: json_value(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(entry) for entry in value]
+    return str(value)
+
+
+def _open_json(path: Path, start: bytes) -> Document | None:
+    if start.startswith(b"{") and _first_line_is_json(path):
+        head = [record for _, record in islice(_read_lines(path), HEAD)]
+        return Document(path, "line", head, lambda: _read_lines(path))
+    if not start.startswith(b"{") and not re.match(rb"\[\s*[{\]]", start):
+        return None
+    text = decode_text(read_bytes(path), str(path))
+    try:
+        parsed = _parse(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}, line {error.lineno}: not JSON ({error.msg} at character {error.colno}). "
+            "If the file is truncated, copy or export it again."
+        ) from None
+    records = parsed if isinstance(parsed, list) else [parsed]
+    if not records:
+        raise InputError(f"{path} is an empty list. Export the file again, with its labels.")
+    return Document(path, "record", records[:HEAD], lambda: enumerate(records, start=1))
+
+
+def _open_xml(path: Path, start: bytes) -> Document | None:
+    if not start.startswith(b"<"):
+        return None
+    content = read_bytes(path)
+    if b"<!ENTITY" in content:
+        raise InputError(
+            f"{path} defines XML entities, which can exhaust memory. Remove them from the file."
+        )
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError as error:
+        if not start.startswith((b"<?xml", b"<annotations")):
+            return None  # A delimited table whose first column name starts like a tag.
+        raise InputError(
+            f"{path}: invalid XML ({error}). If the file is truncated, export it again."
+        ) from None
+
+    def refuse() -> Sheet:
+        raise InputError(f"{path} is XML in an unknown format. Only CVAT for images is supported.")
+
+    return Document(path, "element", [root], lambda: enumerate(root, start=1), refuse)
+
+
+JSON = FileType((".json", ".jsonl", ".ndjson", ".manifest"), _open_json)
+XML = FileType((".xml",), _open_xml)
+
+
+def _sheet_from_records(document: Document) -> Sheet:
+    numbers: list[Any] = []
+    records = []
+    for number, record in document.objects():
+        numbers.append(number)
+        records.append(record)
+    unit = document.unit
+    if len(records) == 1 and (rows := _rows_of_pandas(records[0])):
+        unit, numbers, records = "index", list(rows), list(rows.values())
+    fields = list(dict.fromkeys(field for record in records for field in record))
+    return Sheet(
+        str(document.path),
+        fields,
+        lambda name: encode_values([_as_written(record.get(name)) for record in records]),
+        numbers,
+        f"{unit} {{row}}: field {{column!r}}",
+    )
+
+
+def _as_written(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, bool | dict) else value
+
+
+def _rows_of_pandas(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the rows of a frame that pandas wrote as an object of columns or of rows.
+
+    Empty if the object is something else. Columns have the same index; rows have an item column.
+    """
+    parts = list(record.values())
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        return {}
+    if has_item_column(list(parts[0])):
+        return dict(record)
+    if any(list(part) != list(parts[0]) for part in parts):
+        return {}
+    return {index: {name: values[index] for name, values in record.items()} for index in parts[0]}
+
+
+def _first_line_is_json(path: Path) -> bool:
+    """Whether it is JSON lines rather than one object over several lines."""
+    try:
+        next(_read_lines(path), None)
+    except InputError:
+        return False
+    return True
+
+
+def _read_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    with open_unpacked(path) as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield number, _parse_line(line, path, number)
+
+
+def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        record = _parse(decode_text(line, str(path), first_line=number))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path}, line {number}: not JSON ({error.msg} at character {error.pos + 1}). "
+            "Write one object per line."
+        ) from None
+    if not isinstance(record, dict):
+        raise InputError(f"{path}, line {number}: not a JSON object. Write one object per line.")
+    return record
+
+
+def _parse(text: str) -> Any:
+    parsed = _DECODER.decode(text)
+    # The plain search first: the expression alone takes seconds on 100 MB.
+    if ("\\ud" in text or "\\uD" in text) and (half := _UNPAIRED_SURROGATE.search(text)):
+        try:
+            json.dumps(parsed, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise json.JSONDecodeError("unpaired surrogate", text, half.start()) from None
+    return parsed

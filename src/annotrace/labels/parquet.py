@@ -1,0 +1,100 @@
+"""Parquet and arrow files, with the class names of Hugging Face datasets."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from annotrace.errors import InputError
+from annotrace.labels.documents import HEAD, Document, FileType, json_value
+from annotrace.labels.files import ARROW, PARQUET, read_bytes
+from annotrace.labels.sheets import Sheet
+from annotrace.labels.vocabulary import encode_series
+
+Features: TypeAlias = Mapping[str, Any]
+
+
+def _open(path: Path, start: bytes) -> Document | None:
+    if not start.startswith((PARQUET, ARROW)):
+        return None
+    import polars as pl
+
+    content = io.BytesIO(read_bytes(path))
+    is_arrow = content.getvalue().startswith(ARROW)
+    try:
+        frame = pl.read_ipc_stream(content) if is_arrow else pl.read_parquet(content)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first_line = str(error).split("\n", 1)[0]
+        kind = "arrow" if is_arrow else "parquet"
+        raise InputError(f"{path} is a damaged {kind} file ({first_line}).") from None
+    if len(frame) == 0:
+        raise InputError(f"{path} has no rows.")
+    features = _arrow_features(path) if is_arrow else _parquet_features(content)
+    frame = name_classes(frame, features)
+    head = [record for _, record in frame_records(frame.head(HEAD))]
+    return Document(path, "row", head, lambda: frame_records(frame), lambda: _sheet(frame, path))
+
+
+PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
+
+
+def _sheet(frame: Any, path: Path) -> Sheet:
+    import narwhals as nw
+
+    known = nw.from_native(frame, eager_only=True)
+    return Sheet(
+        str(path), known.columns, lambda name: encode_series(known.get_column(name)).as_text()
+    )
+
+
+def frame_records(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Iterate over the rows of a polars frame as records, with their numbers from 1."""
+    return enumerate(map(json_value, frame.iter_rows(named=True)), start=1)
+
+
+def name_classes(frame: Any, features: Features) -> Any:
+    """Replace codes by class names in the columns that are class labels; -1 becomes null.
+
+    Parameters
+    ----------
+    frame : polars frame
+    features : mapping of column to its description
+        Class labels have a list `names`.
+    """
+    import polars as pl
+
+    for column in frame.columns:
+        kind = features.get(column)
+        names = kind.get("names") if isinstance(kind, Mapping) else None
+        if isinstance(names, list) and frame[column].dtype.is_integer():
+            codes = frame[column]
+            known = codes.is_between(0, len(names) - 1)
+            named = pl.Series(names, dtype=pl.String).gather(codes.set(~known, None))
+            frame = frame.with_columns(named.alias(column))
+    return frame
+
+
+def _arrow_features(path: Path) -> Features:
+    """Read the description that Hugging Face saves next to an arrow file; empty if none."""
+    info = path.parent / "dataset_info.json"
+    return _parse_features(info.read_text(encoding="utf-8")) if info.is_file() else {}
+
+
+def _parquet_features(content: io.BytesIO) -> Features:
+    """Read the description that Hugging Face saves inside a parquet file; empty if none."""
+    import polars as pl
+
+    content.seek(0)
+    return _parse_features(pl.read_parquet_metadata(content).get("huggingface", "{}"), "info")
+
+
+def _parse_features(info: str, key: str | None = None) -> Features:
+    try:
+        parsed = json.loads(info)
+        features = (parsed[key] if key else parsed)["features"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return features if isinstance(features, dict) else {}

@@ -1,0 +1,152 @@
+import gzip
+import io
+import sys
+import zipfile
+from xml.sax.saxutils import escape
+
+import pytest
+
+from annotrace.errors import InputError
+from annotrace.labels import LabelTable
+
+pytest.importorskip("python_calamine")
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+KIND = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+
+
+def cell(place, value):
+    if value is None:
+        return ""
+    if isinstance(value, tuple):  # a serial date, in the style for dates
+        return f'<c r="{place}" s="1"><v>{value[0]}</v></c>'
+    if isinstance(value, bool):
+        return f'<c r="{place}" t="b"><v>{int(value)}</v></c>'
+    if isinstance(value, str):
+        return f'<c r="{place}" t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+    return f'<c r="{place}"><v>{value}</v></c>'
+
+
+def sheet(rows):
+    lines = (
+        f'<row r="{number}">'
+        + "".join(cell(f"{'ABCDEFG'[k]}{number}", value) for k, value in enumerate(row))
+        + "</row>"
+        for number, row in enumerate(rows, start=1)
+    )
+    return f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(lines)}</sheetData></worksheet>'
+
+
+def workbook(*sheets):
+    """Write a workbook by the standard, without a library."""
+    numbers = range(1, len(sheets) + 1)
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types">'
+        '<Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{KIND}.sheet.main+xml"/>'
+        "</Types>",
+        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="r1" '
+        f'Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
+        + "".join(f'<sheet name="s{k}" sheetId="{k}" r:id="r{k}"/>' for k in numbers)
+        + "</sheets></workbook>",
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
+        f'<Relationship Id="style" Type="{OFFICE}/styles" Target="styles.xml"/>'
+        + "".join(
+            f'<Relationship Id="r{k}" Type="{OFFICE}/worksheet" Target="worksheets/s{k}.xml"/>'
+            for k in numbers
+        )
+        + "</Relationships>",
+        "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><cellXfs count="2"><xf numFmtId="0"/>'
+        '<xf numFmtId="14" applyNumberFormat="1"/></cellXfs></styleSheet>',
+        **{f"xl/worksheets/s{k}.xml": sheet(rows) for k, rows in zip(numbers, sheets, strict=True)},
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+HEADER = ["item", "worker", "label"]
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content, **options):
+        (tmp_path / "labels.xlsx").write_bytes(content)
+        return LabelTable.read(tmp_path / "labels.xlsx", **options)
+
+    return read
+
+
+def rows_of(table):
+    return sorted(table.to_frame().rows())
+
+
+def test_the_first_sheet_is_read_as_text(read):
+    rows = [HEADER, ["007", 3.0, "NA"], [2.5, 12345678, True], [(45292,), "é & <b>", "NA"]]
+    table = read(workbook(rows, [["other"], ["sheet"]]))
+    assert rows_of(table) == [
+        ("007", "3", "NA"),
+        ("2.5", "12345678", "TRUE"),
+        ("2024-01-01", "é & <b>", "NA"),
+    ]
+    assert table.source.endswith("labels.xlsx")
+
+
+def test_dates_with_a_time_are_iso(read):
+    table = read(workbook([HEADER, [(45292.75,), "kim", "x"], ["b", "kim", "y"]]))
+    assert table.items.tolist() == ["2024-01-01T18:00:00", "b"]
+
+
+def test_empty_rows_columns_and_cells(read):
+    rows = [[], [*HEADER, None, ""], ["a", "kim", "x"], [], ["b", "kim", None], ["c", "lee", "y"]]
+    assert rows_of(read(workbook(rows), skip=[""])) == [("a", "kim", "x"), ("c", "lee", "y")]
+    with pytest.raises(InputError, match=r"labels\.xlsx, row 5, column 'label' is empty"):
+        read(workbook(rows))
+
+
+def test_wide_and_gzipped(read):
+    content = workbook([["image", "kim", "lee"], ["a", "x", "y"], ["b", None, "x"]])
+    for table in (read(content), read(gzip.compress(content))):
+        assert rows_of(table) == [("a", "kim", "x"), ("a", "lee", "y"), ("b", "lee", "x")]
+
+
+def test_workbooks_and_csv_files_of_a_folder_are_one_table(read, tmp_path):
+    (tmp_path / "b.csv").write_text("item,worker,label\nb,kim,y\n")
+    (tmp_path / "labels.xlsx").write_bytes(workbook([HEADER, ["a", "kim", "x"]]))
+    assert rows_of(LabelTable.read(tmp_path)) == [("a", "kim", "x"), ("b", "kim", "y")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (workbook([]), "the first sheet is empty"),
+        (workbook([HEADER]), "has a header and no rows below it"),
+        (workbook([["item", "item"], ["a", "b"]]), "columns 1 and 2 are both named 'item'"),
+        (workbook([HEADER])[:900], "is damaged"),
+    ],
+)
+def test_bad_workbooks_get_one_line(read, content, message):
+    with pytest.raises(InputError, match=r"labels\.xlsx") as caught:
+        read(content)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_archive_that_only_looks_like_a_workbook(read):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    with pytest.raises(InputError, match=r"labels\.xlsx is a damaged xlsx file"):
+        read(buffer.getvalue())
+
+
+def test_a_missing_library_is_named(read, monkeypatch):
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(InputError, match=r"labels\.xlsx .* pip install 'annotrace\[xlsx\]'"):
+        read(workbook([HEADER, ["a", "kim", "x"]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,19 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.labels.codes import (
-    Repeats,
     Seed,
-    check_codes,
     check_columns,
     check_positions,
     check_truth,
     item_offsets,
     labels_of,
-    n_codes,
     sort_by_item,
     split_positions,
 )
-from annotrace.labels.columns import ColumnNames
+from annotrace.labels.constructors import TableConstructors
 from annotrace.labels.matching import match_rows
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, union_names
 
@@ -32,7 +29,7 @@ POLARS = "polars"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LabelTable:
+class LabelTable(TableConstructors):
     """Labels as three columns of int32 codes with three vocabularies; immutable.
 
     Labels are sorted by item, so that the labels of item k are rows ``offsets[k]`` to
@@ -142,154 +139,6 @@ class LabelTable:
         """Memory of the arrays in bytes, without text longer than 15 bytes."""
         arrays = (getattr(self, part.name) for part in fields(self))
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-
-    @classmethod
-    def from_codes(
-        cls,
-        item: ArrayLike,
-        annotator: ArrayLike,
-        label: ArrayLike,
-        *,
-        n_items: int | None = None,
-        n_annotators: int | None = None,
-        n_classes: int | None = None,
-        truth: ArrayLike | None = None,
-    ) -> LabelTable:
-        """Create a table from codes that count from 0; item k is row k of the features.
-
-        Parameters
-        ----------
-        item, annotator, label : array-like of int, shape (n_labels,)
-        n_items, n_annotators, n_classes : int, optional
-            One more than the largest code by default.
-        truth : array-like of int, shape (n_items,), optional
-            The true class of each item, -1 if unknown.
-        """
-        given = {"item": n_items, "annotator": n_annotators, "label": n_classes}
-        columns, names = [], []
-        for values, (role, size) in zip([item, annotator, label], given.items(), strict=True):
-            size = n_codes(values, role) if size is None else size
-            columns.append(check_codes(values, size, role))
-            names.append(np.arange(size, dtype=np.int32))
-        known = None if truth is None else check_truth(truth, len(names[0]), len(names[2]))
-        return cls(
-            *columns,
-            items=names[0],
-            annotators=names[1],
-            classes=names[2],
-            truth=known,
-            positional=True,
-        )
-
-    @classmethod
-    def from_long(
-        cls,
-        frame: Any,
-        *,
-        item: str | None = None,
-        annotator: str | None = None,
-        label: str | None = None,
-        truth: str | None = None,
-        classes: Sequence[Any] | None = None,
-        skip: Collection[Any] = (),
-        repeats: Repeats = "keep",
-    ) -> LabelTable:
-        """Create a table from a frame with one row per label.
-
-        Parameters
-        ----------
-        frame : pandas, polars or pyarrow frame, Hugging Face dataset, or dict of columns
-        item, annotator, label, truth : str, optional
-            Column names; detected by usual names (task, worker, answer, ...) by default.
-        classes : sequence, optional
-            All classes, in order; any other label is then an error.
-        skip : collection
-            Answers that are not labels ("unsure", or "" for empty cells): their rows are left out.
-        repeats : {"keep", "first", "last", "error"}
-            Which labels to keep if an annotator labelled an item more than once.
-        """
-        from annotrace.labels.building import TableOptions
-        from annotrace.labels.frames import table_from_long
-
-        names = ColumnNames(item, annotator, label, truth)
-        return table_from_long(frame, names, TableOptions(classes, skip, repeats))
-
-    @classmethod
-    def from_wide(
-        cls,
-        answers: Any,
-        *,
-        items: Sequence[Any] | None = None,
-        annotators: Sequence[Any] | None = None,
-        item: str | None = None,
-        truth: str | None = None,
-        classes: Sequence[Any] | None = None,
-        skip: Collection[Any] = (),
-    ) -> LabelTable:
-        """Create a table from one row per item and one column per annotator.
-
-        Parameters
-        ----------
-        answers : array of shape (n_items, n_annotators), or frame
-            Missing labels are -1 (among whole numbers), NaN or None in an array, and null or ""
-            in a frame, where -1 is a class (with a warning).
-        items, annotators : sequence, optional
-            Names of the rows and columns of an array; items are positions by default.
-        item, truth : str, optional
-            The columns of a frame with the item names and true classes.
-        classes, skip
-            As in `from_long`.
-        """
-        from annotrace.labels.building import TableOptions
-        from annotrace.labels.frames import table_from_wide
-
-        names, options = ColumnNames(item, truth=truth), TableOptions(classes, skip)
-        return table_from_wide(answers, names, options, items=items, annotators=annotators)
-
-    @classmethod
-    def read(
-        cls,
-        path: str | Path | Sequence[str | Path],
-        *,
-        item: str | None = None,
-        annotator: str | None = None,
-        label: str | None = None,
-        truth: str | None = None,
-        question: str | None = None,
-        annotator_name: str | None = None,
-        format: str | None = None,
-        classes: Sequence[str] | None = None,
-        skip: Collection[Any] = (),
-        repeats: Repeats = "keep",
-    ) -> LabelTable:
-        """Read a table from files; the format is detected by content.
-
-        Reads long and wide tables (csv, tsv, xlsx, json, jsonl, parquet, npy, npz), and exports of
-        Label Studio, Prodigy, Argilla, doccano, CVAT, Labelbox, Ground Truth and peerannot, gzipped
-        or not. Names and labels are text, exactly as written in the file. An npz file has three
-        columns named by role or one array as in `from_wide`, and optionally `items`, `annotators`,
-        `classes` and `truth`.
-
-        Parameters
-        ----------
-        path : str or Path, or a sequence of them
-            A folder stands for all label files in it.
-        item, annotator, label, truth, classes, skip, repeats
-            As in `from_long`. In the export of a tool, `item` is the field that names the item.
-        question, annotator_name, format : str, optional
-            For exports of tools: which question to read if there are several, who labelled if the
-            file does not say, and the name of the format ("table" for none).
-        """
-        from annotrace.labels.building import TableOptions
-        from annotrace.labels.importing import ExportOptions
-        from annotrace.labels.reading import read_table
-
-        names, options = (
-            ColumnNames(item, annotator, label, truth),
-            TableOptions(classes, skip, repeats),
-        )
-        export = ExportOptions(format, question, annotator_name)
-        return read_table(path, names, options, export)[0]
 
     def labels_per_item(self) -> NDArray[np.int64]:
         """Count the labels of each item, shape (n_items,)."""

@@ -20,9 +20,9 @@ import click
 from result_tables import TABLES, Run, read_runs
 
 from annotrace.cli.main import main
+from annotrace.experiments import find_experiment
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import make_plan
-from annotrace.experiments.registry import find_experiment
 
 DOCS = Path(__file__).parent
 PAGES = (
@@ -88,7 +88,7 @@ def runs_of(experiment: str, name: str) -> list[Run]:
     """Give the runs of an experiment's plan that a file of `results/` has."""
     there = {run["key"]: run for run in read_runs(name)}
     plan = make_plan(find_experiment(experiment), Options())
-    return [there[run.key] for run in plan if run.key in there]
+    return [there[run["key"]] for run in plan if run["key"] in there]
 
 
 def digest(runs: list[Run]) -> str:

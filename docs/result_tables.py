@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from annotrace.experiments import cardiac, cifar10_table, digits, published, tables
+from annotrace.experiments import cardiac, cifar10_table, digits, tables
 
 RESULTS = Path(__file__).parent.parent / "results"
 Run = dict[str, Any]
@@ -90,7 +90,7 @@ def paper_table(
     methods: tuple[str, ...] = cifar10_table.METHODS,
 ) -> str:
     """Draw a half of the paper's table 1, its numbers beside ours."""
-    runs, theirs = read_runs(name), published.CIFAR10[density]
+    runs, theirs = read_runs(name), cifar10_table.PUBLISHED[density]
     return tables.beside_published(runs, methods, density, theirs, unit=10)
 
 
@@ -139,7 +139,7 @@ def _mnist_cell(runs: Sequence[Run], skill: float, crowd: str, density: int) -> 
 def cardiac_table() -> str:
     """Draw the table of figure 7, the paper's numbers beside ours."""
     runs, labels = read_runs("cardiac"), cardiac.LABELS_PER_IMAGE
-    return tables.beside_published(runs, cardiac.METHODS, labels, published.CARDIAC)
+    return tables.beside_published(runs, cardiac.METHODS, labels, cardiac.PUBLISHED)
 
 
 def all_methods_table(density: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from annotrace.errors import DivergenceError
-from annotrace.experiments import digits, drawing
+from annotrace.experiments import digits, figures
 from annotrace.methods import Vanilla
 
 SMALL = ("--methods", "trace,vanilla", "--seeds", 1, "--set", "epochs=1", "--limit-items", 200)
@@ -51,7 +51,7 @@ def test_nothing_to_draw_is_told_in_a_line(reproduced, annotrace):
     other = annotrace("reproduce", "digits", "--out", "out", "--only-draw")
     assert other.exit_code == 2
     assert "has none of the" in other.stderr
-    assert "give those that it was run with" in other.stderr
+    assert "give the options of its runs" in other.stderr
 
 
 def test_what_was_run_is_drawn_where_some_runs_failed(annotrace, tmp_path, monkeypatch):
@@ -85,7 +85,7 @@ def test_a_disk_that_fills_while_drawing_is_told_in_a_line(
     reproduced, annotrace, tmp_path, monkeypatch
 ):
     def full(*_):
-        with drawing.replacing(tmp_path / "out" / "digits.svg"):
+        with figures.replacing(tmp_path / "out" / "digits.svg"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     before = sorted((tmp_path / "out").iterdir())

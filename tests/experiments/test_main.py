@@ -51,7 +51,7 @@ def load_by(load, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["file", "file/out", "/proc/out"])
-def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+def test_a_place_that_cannot_be_written_is_reported_before_anything_runs(
     place, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)

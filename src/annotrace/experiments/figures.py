@@ -67,22 +67,19 @@ def _look(method: str) -> tuple[str, str, str]:
 
 
 @contextmanager
-def figure(path: Path, width: float, height: float, written: list[Path]) -> Iterator[Figure]:
-    """Yield an empty figure of that many inches, then save it as SVG and PNG.
-
-    `path` has no suffix; the two files are appended to `written`.
-    """
+def figure(path: Path, width: float, height: float) -> Iterator[tuple[Figure, list[Path]]]:
+    """Yield an empty figure of that many inches and the files, SVG and PNG, that it will be."""
     import matplotlib
     from matplotlib.figure import Figure
 
+    formats: dict[str, Any] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": PNG_DPI}}
+    files = [path.with_name(f"{path.name}.{suffix}") for suffix in formats]
     with matplotlib.rc_context(_STYLE):
         drawn = Figure(figsize=(width, height), layout="constrained")
-        yield drawn
-        for suffix, extra in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": PNG_DPI})):
-            name = path.with_name(f"{path.name}.{suffix}")
-            with replacing(name) as file:
-                drawn.savefig(file, format=suffix, **extra)
-            written.append(name)
+        yield drawn, files
+        for file, (suffix, extra) in zip(files, formats.items(), strict=True):
+            with replacing(file) as target:
+                drawn.savefig(target, format=suffix, **extra)
 
 
 def draw_matrices(
@@ -92,9 +89,8 @@ def draw_matrices(
     percent: bool = False,
 ) -> list[Path]:
     """Draw titled confusion matrices (n_classes, n_classes) in a grid."""
-    written: list[Path] = []
     columns = max(map(len, rows))
-    with figure(path, 2.3 * columns, 2.5 * len(rows), written) as drawn:
+    with figure(path, 2.3 * columns, 2.5 * len(rows)) as (drawn, written):
         grid = drawn.subplots(len(rows), columns, squeeze=False)
         for line, row in zip(grid, rows, strict=True):
             for axes in line[len(row) :]:
@@ -110,8 +106,7 @@ def draw_matrices(
 
 def draw_images(images: Sequence[Titled], path: Path) -> list[Path]:
     """Draw titled grey images (height, width) in a row."""
-    written: list[Path] = []
-    with figure(path, 1.6 * len(images), 1.8, written) as drawn:
+    with figure(path, 1.6 * len(images), 1.8) as (drawn, written):
         grid = drawn.subplots(1, len(images), squeeze=False)[0]
         for axes, (title, image) in zip(grid, images, strict=True):
             axes.imshow(image, cmap="gray", vmin=0, vmax=255)
@@ -124,8 +119,7 @@ def draw_skills(
     names: Sequence[str], true: NDArray[Any], estimated: NDArray[Any], path: Path
 ) -> list[Path]:
     """Draw estimated against true skills, both (n_annotators,), each point with its name."""
-    written: list[Path] = []
-    with figure(path, 3.6, 3.4, written) as drawn:
+    with figure(path, 3.6, 3.4) as (drawn, written):
         axes = drawn.subplots()
         axes.plot([0, 1], [0, 1], color="#bbbbbb", linestyle="--")
         axes.scatter(true, estimated, color=_look("trace")[0])
@@ -143,8 +137,7 @@ def draw_training_curves(
     panels: Mapping[str, Mapping[str, Sequence[Sequence[float]]]], path: Path
 ) -> list[Path]:
     """Draw validation accuracy against steps: one panel per method, one curve per setting."""
-    written: list[Path] = []
-    with figure(path, 3.3 * len(panels), 2.9, written) as drawn:
+    with figure(path, 3.3 * len(panels), 2.9) as (drawn, written):
         grid = drawn.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (title, curves) in zip(grid, panels.items(), strict=True):
             for (label, curve), (colour, width) in zip(curves.items(), _CURVES, strict=False):
@@ -159,10 +152,9 @@ def draw_training_curves(
 
 def draw_methods(results: Sequence[Result], methods: Sequence[str], path: Path) -> list[Path]:
     """Draw the accuracy of every run: one row per method, one panel per density."""
-    written: list[Path] = []
     shown = [name for name in reversed(methods) if any(r["method"] == name for r in results)]
     densities = sorted({r["density"] for r in results}, reverse=True)
-    with figure(path, 3.6 * len(densities), 0.28 * len(shown) + 1, written) as drawn:
+    with figure(path, 3.6 * len(densities), 0.28 * len(shown) + 1) as (drawn, written):
         grid = drawn.subplots(1, len(densities), sharey=True, squeeze=False)[0]
         for axes, density in zip(grid, densities, strict=True):
             own = [r for r in results if r["density"] == density]
@@ -190,11 +182,10 @@ def draw_skill_curves(
     measures : sequence of {"accuracy", "cm_error"}
     path : Path
     """
-    written: list[Path] = []
     groups = list(dict.fromkeys((r["crowd"], r["density"]) for r in results))
     several = len({crowd for crowd, _ in groups}) > 1
     width, margin = (2.7, 0.0) if several else (3.5, 0.4)
-    with figure(path, width * len(groups), 2.7 * len(measures) + margin, written) as drawn:
+    with figure(path, width * len(groups), 2.7 * len(measures) + margin) as (drawn, written):
         grid = drawn.subplots(len(measures), len(groups), sharex=True, sharey="row", squeeze=False)
         for column, (crowd, density) in zip(grid.T, groups, strict=True):
             own = [r for r in results if (r["crowd"], r["density"]) == (crowd, density)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from annotrace.data import load_mnist
 from annotrace.errors import InputError
+from annotrace.experiments import figures
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import Split
+from annotrace.experiments.results import Result
 from annotrace.experiments.simulated import FLIPPERS, N_ANNOTATORS, SPAMMERS, qualifying_seeds
 
 SKILLS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.7, 0.9)
@@ -45,3 +47,17 @@ def sweep_runs(
         for method in methods
         if n_draws or place == 0 or method in SEVERAL_DRAWS
     ]
+
+
+def draw_by_crowd(
+    results: Sequence[Result],
+    methods: Sequence[str],
+    measures: Sequence[str],
+    paths: Mapping[str, Path],
+) -> list[Path]:
+    """Draw measures against skill, one figure per crowd; return the files."""
+    written = []
+    for crowd, path in paths.items():
+        if own := [r for r in results if r["crowd"] == crowd]:
+            written += figures.draw_skill_curves(own, methods, measures, path)
+    return written

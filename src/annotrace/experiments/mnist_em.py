@@ -10,22 +10,18 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from annotrace.experiments import figures, mnist, tables
+from annotrace.experiments import mnist, tables
 from annotrace.experiments.plans import Experiment
 from annotrace.experiments.results import Result
 from annotrace.experiments.simulated import FLIPPERS, SPAMMERS, perform
 
 METHODS = ("trace", "mbem", "gem", "oracle")
-FIGURES = {FLIPPERS: "figure-3", SPAMMERS: "figure-9"}
 
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
     """Draw accuracy and CM error against skill, one figure per crowd, and their table."""
-    written = []
-    for crowd, name in FIGURES.items():
-        if own := [r for r in results if r["crowd"] == crowd]:
-            measures = ("accuracy", "cm_error")
-            written += figures.draw_skill_curves(own, METHODS, measures, folder / name)
+    paths = {FLIPPERS: folder / "figure-3", SPAMMERS: folder / "figure-9"}
+    written = mnist.draw_by_crowd(results, METHODS, ("accuracy", "cm_error"), paths)
     title = "MNIST: against EM (figures 3 and 9)"
     return [*written, tables.write_skill_page(folder / "mnist-em.md", title, results, METHODS)]
 

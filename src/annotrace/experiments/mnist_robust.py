@@ -8,21 +8,18 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from annotrace.experiments import figures, mnist, tables
+from annotrace.experiments import mnist, tables
 from annotrace.experiments.plans import Experiment
 from annotrace.experiments.results import Result
 from annotrace.experiments.simulated import FLIPPERS, SPAMMERS, perform
 
 METHODS = ("trace", "single-cm", "wdn", "soft-bootstrap", "vanilla")
-FIGURES = {FLIPPERS: "figure-6", SPAMMERS: "figure-10"}
 
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
     """Draw accuracy against skill, one figure per crowd, and their table."""
-    written = []
-    for crowd, name in FIGURES.items():
-        if own := [r for r in results if r["crowd"] == crowd]:
-            written += figures.draw_skill_curves(own, METHODS, ("accuracy",), folder / name)
+    paths = {FLIPPERS: folder / "figure-6", SPAMMERS: folder / "figure-10"}
+    written = mnist.draw_by_crowd(results, METHODS, ("accuracy",), paths)
     title = "MNIST: against methods that do not model annotators (figures 6 and 10)"
     return [*written, tables.write_skill_page(folder / "mnist-robust.md", title, results, METHODS)]
 

@@ -116,6 +116,8 @@ class _Sweep:
         """Perform a run unless it exists by now; return False if another process has it."""
         with claim(self.path.parent, run["key"], wait) as claimed:
             if claimed and _missing([run], self.path):
+                if sys.stderr.isatty():  # overwritten by the line of the finished run
+                    print(f"{_name(run)} ...", end="\r", file=sys.stderr, flush=True)
                 try:
                     result = self.perform(run)
                 except AnnotraceError as error:

@@ -117,8 +117,8 @@ def key_of(run: Run) -> str:
 
     Experiments share runs, so `experiment` is not part of it; nor are defaults of the library.
     """
-    told = {name: value for name, value in run.items() if name not in ("key", "experiment")}
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:10]
+    identity = {name: value for name, value in run.items() if name not in ("key", "experiment")}
+    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:10]
     skill = "" if run["skill"] is None else f"{run['skill']:g}/"
     crowd = f"{run['data']}/{run['crowd']}/{skill}{run['density']}"
     return f"{crowd}/{run['method']}/{run['seed']}/{digest}"

@@ -1,11 +1,11 @@
-"""Write the parts of the docs that nobody types: tables, pictures, the command line.
+"""Write the generated parts of the docs: tables, figures, the command line.
 
 usage: python docs/generated.py
 
-In a page a table stands between `<!-- table: NAME -->` and `<!-- end of table -->`,
-drawn from `results/*.jsonl`, as the pictures in `images/` are that `sources.json` names
-with a digest of what each was drawn from; `command-line.md` is what `--help` says. All
-are kept in the repository, to be read without building anything; a test compares them.
+A table stands in a page between `<!-- table: NAME -->` and `<!-- end of table -->`, and
+is made from `results/*.jsonl`. So are the figures in `images/`; `sources.json` has a
+digest of the runs of each. `command-line.md` is the output of `--help`. All are kept in
+the repository, to be read without a build; a test compares them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import click
 from result_tables import TABLES, Run, read_runs
 
 from annotrace.cli.main import main
+from annotrace.experiments import find_experiment
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import make_plan
-from annotrace.experiments.registry import find_experiment
 
 DOCS = Path(__file__).parent
 PAGES = (
@@ -50,11 +50,11 @@ PICTURES = {
     "figure-11.png": ("mnist-ablation", "mnist"),
     "digits.png": ("digits", "reproduce_digits"),
 }
-"""The experiment that draws each, and the file of `results/` that has its runs."""
+"""By figure: the experiment that draws it, and the file of `results/` with its runs."""
 
 
 def with_tables(page: str) -> str:
-    """Put the tables into a page that has places for them."""
+    """Return a page with its tables filled in."""
 
     def fill(found: re.Match[str]) -> str:
         return f"{found[1]}\n\n{TABLES[found[2]]()}\n\n{found[3]}"
@@ -64,7 +64,7 @@ def with_tables(page: str) -> str:
 
 
 def command_line() -> str:
-    """Write the page of the command line: every command as its `--help` has it."""
+    """Return the page of the command line: the `--help` of every command."""
     parts = [
         "# The command line",
         "`annotrace COMMAND --help` says the same. This page is written by "
@@ -85,19 +85,19 @@ def _help(name: str, command: click.Command) -> str:
 
 
 def runs_of(experiment: str, name: str) -> list[Run]:
-    """Give the runs of an experiment's plan that a file of `results/` has."""
+    """Return the runs of an experiment's plan that a file of `results/` has."""
     there = {run["key"]: run for run in read_runs(name)}
     plan = make_plan(find_experiment(experiment), Options())
-    return [there[run.key] for run in plan if run.key in there]
+    return [there[run["key"]] for run in plan if run["key"] in there]
 
 
 def digest(runs: list[Run]) -> str:
-    """Give what tells whether runs have changed."""
+    """Return a digest that changes with the runs."""
     return hashlib.sha256(json.dumps(runs).encode()).hexdigest()
 
 
 def draw_pictures() -> None:
-    """Draw the pictures whose runs have changed."""
+    """Draw the figures whose runs have changed."""
     sources = IMAGES / "sources.json"
     known = json.loads(sources.read_text(encoding="utf-8")) if sources.exists() else {}
     for experiment, name in dict.fromkeys(PICTURES.values()):

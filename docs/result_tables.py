@@ -1,4 +1,4 @@
-"""The tables of the docs, each drawn from a file of `results/`."""
+"""The tables of the docs, each made from a file of `results/`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from annotrace.experiments import cardiac, cifar10_table, digits, published, tables
+from annotrace.experiments import cardiac, cifar10_table, digits, tables
 
 RESULTS = Path(__file__).parent.parent / "results"
 Run = dict[str, Any]
@@ -23,25 +23,25 @@ CROWDS = {
     "hammers": "hammers",
 }
 JOINT = ("auto", "trace", "trace@paper", "two-stage", "vanilla", "oracle")
-# Never in bold: nobody has the true matrices.
-TOLD_THE_TRUTH = "oracle"
+# Never in bold: in practice the true matrices are unknown.
+ORACLE = "oracle"
 LABELS_ALONE = ("dawid-skene", "majority")
 
 
 def read_runs(name: str) -> list[Run]:
-    """Read a file of `results/`, a run a line."""
+    """Read a file of `results/`, one run per line."""
     with (RESULTS / f"{name}.jsonl").open(encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def mean(runs: Iterable[Run], name: str) -> float | None:
-    """Give the mean of one figure over runs, None where no run has it."""
+    """Return the mean of one measure over runs, None if no run has it."""
     values = [run[name] for run in runs if run.get(name) is not None]
     return float(np.mean(values)) if values else None
 
 
 def crowds_table(figure: str, methods: Sequence[str]) -> str:
-    """Draw a figure of `benchmarks/small_data.py`: a row a method, a column a crowd."""
+    """Return one measure of `benchmarks/small_data.py` by method and crowd."""
     runs = read_runs("small_data")
     rows = [
         [mean(_only(runs, method=method, experiment=crowd), figure) for crowd in CROWDS]
@@ -51,7 +51,7 @@ def crowds_table(figure: str, methods: Sequence[str]) -> str:
 
 
 def crowd_table(crowd: str) -> str:
-    """Draw all figures of one crowd of `benchmarks/small_data.py`: a row a method."""
+    """Return all measures of one crowd of `benchmarks/small_data.py` by method."""
     figures = {
         "accuracy": "accuracy",
         "balanced_accuracy": "balanced",
@@ -74,7 +74,7 @@ def crowd_table(crowd: str) -> str:
 
 
 def _with_lowest(runs: Sequence[Run], name: str) -> str:
-    """Say the mean, and of what should be high the lowest."""
+    """Return the mean, with the lowest value if higher is better."""
     average = mean(runs, name)
     if average is None:
         return ""
@@ -89,13 +89,13 @@ def paper_table(
     name: str = "cifar10_table",
     methods: tuple[str, ...] = cifar10_table.METHODS,
 ) -> str:
-    """Draw a half of the paper's table 1, its numbers beside ours."""
-    runs, theirs = read_runs(name), published.CIFAR10[density]
+    """Return one half of the paper's table 1, its numbers beside ours."""
+    runs, theirs = read_runs(name), cifar10_table.PUBLISHED[density]
     return tables.beside_published(runs, methods, density, theirs, unit=10)
 
 
 def resnet50_settings_table() -> str:
-    """Draw the settings tried with ResNet-50, one label an image, by accuracy."""
+    """Return the settings tried with ResNet-50, one label per image, by accuracy."""
     shown = {
         "weight_decay": "L2",
         "lr": "rate",
@@ -118,7 +118,7 @@ def resnet50_settings_table() -> str:
 
 
 def mnist_table() -> str:
-    """Draw accuracy and CM error of the trace on MNIST: a row a skill."""
+    """Return accuracy and CM error of the trace on MNIST, one row per skill."""
     runs = _only(read_runs("mnist"), method="trace")
     groups = dict.fromkeys((run["crowd"], run["density"]) for run in runs)
     rows = [
@@ -137,18 +137,18 @@ def _mnist_cell(runs: Sequence[Run], skill: float, crowd: str, density: int) -> 
 
 
 def cardiac_table() -> str:
-    """Draw the table of figure 7, the paper's numbers beside ours."""
+    """Return the table of figure 7, the paper's numbers beside ours."""
     runs, labels = read_runs("cardiac"), cardiac.LABELS_PER_IMAGE
-    return tables.beside_published(runs, cardiac.METHODS, labels, published.CARDIAC)
+    return tables.beside_published(runs, cardiac.METHODS, labels, cardiac.PUBLISHED)
 
 
 def all_methods_table(density: int) -> str:
-    """Draw what `annotrace reproduce digits` gave for so many labels an item."""
+    """Return the table of `annotrace reproduce digits` for one density."""
     return tables.by_method(read_runs("reproduce_digits"), digits.METHODS, density)
 
 
 def digits_runs_table(density: int) -> str:
-    """Draw all figures of `benchmarks/digits.py` for so many labels an item."""
+    """Return all measures of `benchmarks/digits.py` for one density."""
     runs = _only(read_runs("digits"), density=density)
     rows = []
     for method in dict.fromkeys(run["method"] for run in runs):
@@ -168,7 +168,7 @@ def digits_runs_table(density: int) -> str:
 
 
 def digits_table(figure: str) -> str:
-    """Draw a figure of `benchmarks/digits.py`: one label an item, and five."""
+    """Return one measure of `benchmarks/digits.py` for one and five labels per item."""
     runs = read_runs("digits")
     methods = list(dict.fromkeys(run["method"] for run in runs))
     rows = [
@@ -184,7 +184,7 @@ def digits_table(figure: str) -> str:
 
 
 def aggregation_table() -> str:
-    """Draw the mean accuracy of aggregations over eleven crowds."""
+    """Return the mean accuracy of aggregations over eleven crowds."""
     runs = _only(read_runs("aggregation_accuracy"), library="annotrace")
     methods = list(dict.fromkeys(run["method"] for run in runs))
     rows = [[mean(_only(runs, method=method), "accuracy")] for method in methods]
@@ -192,7 +192,7 @@ def aggregation_table() -> str:
 
 
 def diagnosis_table() -> str:
-    """Count the verdicts of `benchmarks/diagnosis.py`: a row a kind of crowd."""
+    """Count the verdicts of `benchmarks/diagnosis.py`, one row per kind of crowd."""
     runs, verdicts = read_runs("diagnosis"), ("identified", "weak", "not identified")
     rows = [
         [crowd, *(str(len(_only(runs, crowd=crowd, verdict=v))) for v in verdicts)]
@@ -202,11 +202,11 @@ def diagnosis_table() -> str:
 
 
 def flags_table() -> str:
-    """Count whom `benchmarks/flags.py` found flagged: a row a kind of crowd."""
+    """Count the annotators flagged in `benchmarks/flags.py`, by kind of crowd."""
     runs, counted = read_runs("flags"), ("flagged", "of", "wrongly")
     kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
     for n in (3, 4, 6):
-        kinds[f"copies, {n} labels an item"] = _only(runs, crowd="copies", labels=n)
+        kinds[f"copies, {n} labels per item"] = _only(runs, crowd="copies", labels=n)
     rows = [
         [kind, str(len(own)), *(str(sum(run[name] for run in own)) for name in counted)]
         for kind, own in kinds.items()
@@ -217,7 +217,7 @@ def flags_table() -> str:
 
 
 def intervals_table() -> str:
-    """Draw how often intervals cover, by `benchmarks/skill_intervals.py`."""
+    """Return the coverage of intervals by `benchmarks/skill_intervals.py`."""
     runs = read_runs("skill_intervals")
     kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
     kinds["all"] = runs
@@ -247,7 +247,7 @@ def _coverage(runs: Sequence[Run]) -> list[float]:
 STEPS = {
     ("cnn, MNIST, 50", "`vanilla`"): "mnist vanilla {}",
     ("cnn, MNIST, 50", "`trace`, dense"): "mnist trace {}",
-    ("cnn, MNIST, 50", "`trace`, one label an item"): "mnist trace one {}",
+    ("cnn, MNIST, 50", "`trace`, one label per item"): "mnist trace one {}",
     ("resnet9, CIFAR-10, 250, float32", "`trace`, dense"): "resnet9 trace {} float32",
     ("resnet9, CIFAR-10, 250, bf16", "`trace`, dense"): "resnet9 trace {} bf16",
     ("resnet9, CIFAR-10, 250, bf16", "`vanilla`"): "resnet9 vanilla {} bf16",
@@ -256,7 +256,7 @@ STEPS = {
 
 
 def steps_table() -> str:
-    """Draw milliseconds a step, plain and replayed."""
+    """Return milliseconds per step, plain and replayed."""
     runs = _only(read_runs("fast_step"), section="speed")
     took = {run["case"]: run["ms"] for run in runs}
     rows = []
@@ -273,13 +273,11 @@ def steps_table() -> str:
 def markdown(
     headers: Sequence[str], names: Sequence[str], rows: Sequence[Sequence[float | None]]
 ) -> str:
-    """Write a table in Markdown, the best of each column in bold."""
+    """Return a table in Markdown, the best of each column in bold."""
     shown = [
         [None if value is None else round(value, 3) for value in row] for row in rows
     ]
-    compared = [
-        row for name, row in zip(names, shown, strict=True) if name != TOLD_THE_TRUTH
-    ]
+    compared = [row for name, row in zip(names, shown, strict=True) if name != ORACLE]
     best = [
         max((value for value in column if value is not None), default=None)
         for column in zip(*compared, strict=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from annotrace.errors import DivergenceError
-from annotrace.experiments import digits, drawing
+from annotrace.experiments import digits, figures
 from annotrace.methods import Vanilla
 
 SMALL = ("--methods", "trace,vanilla", "--seeds", 1, "--set", "epochs=1", "--limit-items", 200)
@@ -47,11 +47,11 @@ def test_what_is_there_is_drawn_without_running(reproduced, annotrace, tmp_path)
     assert len(path.read_text().splitlines()) == 3
 
 
-def test_nothing_to_draw_is_told_in_a_line(reproduced, annotrace):
+def test_nothing_to_draw_is_reported_in_a_line(reproduced, annotrace):
     other = annotrace("reproduce", "digits", "--out", "out", "--only-draw")
     assert other.exit_code == 2
     assert "has none of the" in other.stderr
-    assert "give those that it was run with" in other.stderr
+    assert "give the options of its runs" in other.stderr
 
 
 def test_what_was_run_is_drawn_where_some_runs_failed(annotrace, tmp_path, monkeypatch):
@@ -69,7 +69,7 @@ def test_what_was_run_is_drawn_where_some_runs_failed(annotrace, tmp_path, monke
     assert "2 of 2 runs failed" in alone.stderr
 
 
-def test_missing_data_are_told_in_a_line(annotrace):
+def test_missing_data_are_reported_in_a_line(annotrace):
     done = annotrace("reproduce", "mnist-em", "--data-dir", "nowhere")
     assert done.exit_code == 2
     assert done.stderr.startswith("Error: nowhere lacks train-images-idx3-ubyte")
@@ -81,11 +81,11 @@ def test_help_lists_every_experiment(annotrace):
     assert "--vanilla-decay" in said
 
 
-def test_a_disk_that_fills_while_drawing_is_told_in_a_line(
+def test_a_disk_that_fills_while_drawing_is_reported_in_a_line(
     reproduced, annotrace, tmp_path, monkeypatch
 ):
     def full(*_):
-        with drawing.atomic_write(tmp_path / "out" / "digits.svg"):
+        with figures.atomic_write(tmp_path / "out" / "digits.svg"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
     before = sorted((tmp_path / "out").iterdir())

@@ -3,17 +3,18 @@
 import errno
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
-from annotrace.experiments import sweep
+from annotrace.experiments import digits
 from annotrace.experiments.__main__ import main
 from annotrace.experiments.results import read_results
 
 PLANNED = """
 import sys
-import annotrace.experiments.__main__, annotrace.experiments.sweep
-from annotrace.experiments.registry import EXPERIMENTS, find_experiment
+import annotrace.experiments.__main__, annotrace.experiments.runner
+from annotrace.experiments import EXPERIMENTS, find_experiment
 for name in EXPERIMENTS:
     find_experiment(name)
 print(*sys.modules)
@@ -45,13 +46,17 @@ def test_errors_are_a_line_and_an_exit_code(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("Error: cifar10-table needs CIFAR-10")
 
 
+def load_by(load, monkeypatch):
+    monkeypatch.setattr(digits, "EXPERIMENT", replace(digits.EXPERIMENT, load=load))
+
+
 @pytest.mark.parametrize("place", ["file", "file/out", "/proc/out"])
-def test_a_place_that_cannot_be_written_is_told_before_anything_runs(
+def test_a_place_that_cannot_be_written_is_reported_before_anything_runs(
     place, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(sweep, "_do", lambda *_: pytest.fail("it ran"))
+    load_by(lambda _: pytest.fail("it ran"), monkeypatch)
     assert main(["digits", "--methods", "oracle", "--out", place]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"Error: {place} ")
@@ -62,7 +67,7 @@ def refuse(*_):
 
 
 def test_what_the_system_refuses_is_a_line_and_an_exit_code(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sweep, "_do", refuse)
+    load_by(refuse, monkeypatch)
     assert main(["digits", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err == "Error: No space left on device.\n"
 
@@ -71,6 +76,6 @@ def test_a_reader_who_has_gone_is_no_bad_input(tmp_path, monkeypatch):
     def gone(*_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-    monkeypatch.setattr(sweep, "_do", gone)
+    load_by(gone, monkeypatch)
     with pytest.raises(BrokenPipeError):
         main(["digits", "--out", str(tmp_path)])

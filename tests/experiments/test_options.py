@@ -42,7 +42,7 @@ def test_constants_may_be_spelled_as_in_json_or_in_python(said, value):
         (["digits", "--densities", ","], "argument --densities"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_flag(words, said, capsys):
+def test_what_cannot_be_read_is_reported_with_its_flag(words, said, capsys):
     with pytest.raises(SystemExit) as stop:
         main(words)
     assert stop.value.code == 2

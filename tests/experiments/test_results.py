@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from annotrace.errors import RunError
-from annotrace.experiments.results import add_result, open_results, read_results
+from annotrace.experiments.results import add_result, read_results
 
 FIRST, SECOND = {"key": "a", "accuracy": 0.5}, {"key": "b", "accuracy": 0.6}
 
@@ -16,7 +16,8 @@ FIRST, SECOND = {"key": "a", "accuracy": 0.5}, {"key": "b", "accuracy": 0.6}
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "out" / "results.jsonl"
-    assert open_results(path) == []
+    assert read_results(path) == []
+    path.parent.mkdir()
     add_result(path, FIRST)
     add_result(path, SECOND)
     return path
@@ -28,17 +29,16 @@ def test_what_is_added_is_read_back_a_line_a_run(path):
 
 
 @pytest.mark.parametrize("lost", range(2, 30))
-def test_a_half_written_last_line_is_passed_over_and_mended(path, lost):
+def test_a_half_written_last_line_is_skipped_and_replaced(path, lost):
     path.write_bytes(path.read_bytes()[:-lost])
     assert read_results(path) == [FIRST]
-    assert open_results(path) == [FIRST]
     add_result(path, SECOND)
     assert read_results(path) == [FIRST, SECOND]
 
 
 def test_a_last_line_that_only_lacks_its_end_is_kept(path):
     path.write_bytes(path.read_bytes()[:-1])
-    assert open_results(path) == [FIRST, SECOND]
+    assert read_results(path) == [FIRST, SECOND]
     add_result(path, {"key": "c"})
     assert [result["key"] for result in read_results(path)] == ["a", "b", "c"]
 
@@ -80,14 +80,15 @@ class AlmostFull(io.FileIO):
 @pytest.mark.parametrize("space", [0, 1, 10])
 def test_a_line_that_the_disk_does_not_take_whole_is_not_there_at_all(path, space, monkeypatch):
     def opened(path, *_, **__):
-        file = AlmostFull(path, "ab")
+        file = AlmostFull(path, "ab+")
         file.space = space
         return file
 
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", opened)
-        with pytest.raises(RunError, match=r"results\.jsonl: No space left on device\. The run"):
+        said = r"results\.jsonl: No space left on device\. The last run is not in it"
+        with pytest.raises(RunError, match=said):
             add_result(path, {"key": "c", "accuracy": 0.7})
     assert path.read_bytes() == before
     add_result(path, {"key": "d"})
@@ -100,6 +101,6 @@ def test_a_disk_that_takes_a_line_in_parts_gets_all_of_it(path, monkeypatch):
             return super().write(content[:3])
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", lambda path, *_, **__: Slow(path, "ab"))
+        patch.setattr(Path, "open", lambda path, *_, **__: Slow(path, "ab+"))
         add_result(path, {"key": "c", "accuracy": 0.7})
     assert [result["key"] for result in read_results(path)] == ["a", "b", "c"]

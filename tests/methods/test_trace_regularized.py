@@ -6,7 +6,7 @@ from torch import nn
 
 import annotrace as at
 from annotrace.diagnosis import confusion_error
-from annotrace.experiments.runs import TRAINED_ONCE
+from annotrace.experiments.settings import TRAINED_ONCE
 from annotrace.methods import trace_regularized
 from annotrace.simulate import simulate_labels
 from annotrace.training import best_epoch

@@ -1,4 +1,4 @@
-"""`annotrace reproduce`: a table or figure of the paper, run and drawn."""
+"""`annotrace reproduce`: run and draw a table or figure of the paper."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.experiments import EXPERIMENTS, find_experiment
 from annotrace.experiments.options import FLAGS, options_from
-from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 
 if TYPE_CHECKING:
     from annotrace.experiments.options import Options
-    from annotrace.experiments.runs import Experiment, Result
+    from annotrace.experiments.plans import Experiment
+    from annotrace.experiments.results import Result
 
 Command = Callable[..., Any]
 
 
 def _flags(command: Command) -> Command:
-    """Give a command the options that an experiment takes."""
+    """Add the options of an experiment to a command."""
     for flag in reversed(FLAGS):
         kind: Any = click.Choice(flag.choices) if flag.choices else flag.read
         command = click.option(
@@ -46,17 +47,17 @@ def _listed() -> str:
     "--data-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the images are: the idx files of MNIST, or the binary version of CIFAR-10.",
+    help="Folder of the images: the idx files of MNIST, or the binary version of CIFAR-10.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Folder of results.jsonl, tables and figures; default runs/NAME. Experiments that share "
-    "one share their runs.",
+    "a folder share their runs.",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
-@click.option("--only-draw", is_flag=True, help="Run nothing; draw what results.jsonl has.")
+@click.option("--only-draw", is_flag=True, help="Run nothing; draw the runs in results.jsonl.")
 @_flags
 def reproduce(
     name: str,
@@ -69,7 +70,7 @@ def reproduce(
     """Reproduce a table or figure of the paper (Tanno et al., CVPR 2019).
 
     Every run is a line of results.jsonl, from which tables (Markdown) and figures (SVG, PNG) are
-    drawn. A sweep that was stopped goes on where it was: finished runs are not repeated.
+    drawn. A stopped command resumes: finished runs are not repeated.
 
     \b
     Examples:
@@ -79,7 +80,7 @@ def reproduce(
       annotrace reproduce cifar10-table --only-draw
     """
     from annotrace.errors import SweepError
-    from annotrace.experiments.sweep import finished, sweep
+    from annotrace.experiments.runner import finished, sweep
     from annotrace.labels.writing import check_writable
 
     experiment, options = find_experiment(name), options_from(flags)
@@ -94,7 +95,10 @@ def reproduce(
             if not finished(experiment, options, folder):
                 raise
     written = experiment.draw(_finished(experiment, options, folder), folder)
-    _tell(written)
+    for path in written:
+        if path.suffix == ".md":
+            click.echo(path.read_text(encoding="utf-8"))
+    click.echo("Wrote " + ", ".join(map(str, written)))
     if failure is not None:
         raise failure
 
@@ -103,22 +107,15 @@ def _finished(experiment: Experiment, options: Options, folder: Path) -> list[Re
     from annotrace.errors import RunError
     from annotrace.experiments.plans import make_plan
     from annotrace.experiments.results import FILE
-    from annotrace.experiments.sweep import finished
+    from annotrace.experiments.runner import finished
 
     results = finished(experiment, options, folder)
     planned = len(make_plan(experiment, options))
     if not results:
         raise RunError(
             f"{folder / FILE} has none of the {planned} runs of {experiment.name} with these "
-            "options; give those that it was run with, or leave out --only-draw."
+            "options; give the options of its runs, or leave out --only-draw."
         )
     if len(results) < planned:
-        click.echo(f"Drawn from {len(results)} of {planned} runs; the others are not there yet.")
+        click.echo(f"Drawn from {len(results)} of {planned} runs; the others do not exist yet.")
     return results
-
-
-def _tell(written: list[Path]) -> None:
-    pages = [path for path in written if path.suffix == ".md"]
-    for path in pages:
-        click.echo(path.read_text(encoding="utf-8"))
-    click.echo("Wrote " + ", ".join(str(path) for path in written))

@@ -1,4 +1,37 @@
-"""The paper's tables and figures, one file each; `python -m annotrace.experiments NAME` runs one.
+"""Reproduction of the paper, one file per table or figure.
 
-`registry` lists them, `sweep` runs them, and `results.jsonl` is all that drawing needs.
+`python -m annotrace.experiments NAME` or `annotrace reproduce NAME` runs one. An experiment lists
+its runs, `runner` performs those that results.jsonl lacks, and tables and figures are drawn from
+that file alone.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from annotrace.errors import InputError
+
+if TYPE_CHECKING:
+    from annotrace.experiments.plans import Experiment
+
+EXPERIMENTS = {
+    "mnist-em": "figures 3 and 9: against EM, as annotators get worse",
+    "mnist-robust": "figures 6 and 10: against methods that do not model annotators",
+    "mnist-ablation": "figure 11: with and without the trace",
+    "mnist-dominance": "figure 4: mean matrices with and without a dominant diagonal",
+    "mnist-sensitivity": "figure 5: curves for several lambdas, and EM steps",
+    "annotators": "figure 8: examples of both groups of annotators",
+    "cifar10-table": "table 1 and figure 2: all methods on CIFAR-10",
+    "cardiac": "figure 7: ultrasound views, simulated because the real ones are private",
+    "digits": "every method on a small built-in data set, for a laptop",
+}
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return an experiment by its name; its module is imported now."""
+    if name not in EXPERIMENTS:
+        raise InputError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
+    module = importlib.import_module(f"annotrace.experiments.{name.replace('-', '_')}")
+    experiment: Experiment = module.EXPERIMENT
+    return experiment

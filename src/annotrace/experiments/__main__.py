@@ -1,6 +1,6 @@
-"""The bare runner: needs torch, numpy, scipy and scikit-learn, and writes results.jsonl.
+"""Run an experiment with torch, numpy, scipy and scikit-learn alone; write results.jsonl.
 
-`annotrace reproduce` does the same and draws; with ``--only-draw`` it draws what was run here.
+`annotrace reproduce` also draws; with ``--only-draw`` it draws what was run here.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from annotrace.errors import AnnotraceError, describe_os_error
+from annotrace.experiments import EXPERIMENTS, find_experiment
 from annotrace.experiments.options import FLAGS, options_from
-from annotrace.experiments.registry import EXPERIMENTS, find_experiment
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def main(words: list[str] | None = None) -> int:
-    """Run an experiment as the command line asks, and give the exit code."""
+    """Run the experiment of a command line, and return the exit code."""
     given = vars(_parser().parse_args(words))
     from annotrace.experiments.results import FILE
-    from annotrace.experiments.sweep import sweep
+    from annotrace.experiments.runner import sweep
 
     out = given["out"] or Path("runs") / given["name"]
     try:
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=list(EXPERIMENTS), metavar="NAME")
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="Where the images are.")
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="Folder of the images.")
     parser.add_argument("--out", type=Path, metavar="DIR", help="Default: runs/NAME.")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps.")
     for flag in FLAGS:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from annotrace.data import load_digits
-from annotrace.experiments.crowds import FLIPPERS, GROUP, SPAMMERS, confusion_of, qualifying_seeds
+from annotrace.experiments import figures, tables
 from annotrace.experiments.options import Options
-from annotrace.experiments.performing import describe, rounded
-from annotrace.experiments.runs import Experiment, Result, Run, Split
+from annotrace.experiments.plans import Experiment, Run, Split
+from annotrace.experiments.results import Result
+from annotrace.experiments.simulated import (
+    FLIPPERS,
+    N_ANNOTATORS,
+    SPAMMERS,
+    describe,
+    qualifying_seeds,
+    rounded,
+    true_confusion,
+)
 from annotrace.simulate import simulate_labels
-from annotrace.version import versions
 
 SKILLS = {FLIPPERS: 0.3, SPAMMERS: 0.5}
 
@@ -23,58 +32,38 @@ def load(data_dir: Path | None) -> Split:
     return load_digits().split(1400)
 
 
-def plan(options: Options) -> list[Run]:
-    """Plan one group of each kind; nothing is trained, and the protocol changes nothing."""
+def runs(options: Options) -> list[dict[str, Any]]:
+    """List one group of each kind; nothing is trained, and no option changes anything."""
+    fixed = {"method": "annotators", "density": N_ANNOTATORS, "protocol": "fast", "n_items": None}
     return [
-        Run(
-            "annotators",
-            "digits",
-            "annotators",
-            crowd,
-            skill,
-            GROUP,
-            qualifying_seeds(crowd, skill, 1)[0],
-            Options().protocol,
-            {},
-        )
+        {**fixed, "crowd": crowd, "skill": skill, "seed": qualifying_seeds(crowd, skill, 1)[0]}
         for crowd, skill in SKILLS.items()
     ]
 
 
-def show(run: Run, data: Split, device: torch.device) -> Result:
-    """Give the matrices of a group, and how often its labels are right."""
-    confusion = confusion_of(run)
-    table = simulate_labels(data[0].y, confusion, random_state=run.seed)
-    described = describe(run, confusion, table)
-    return {
-        **described,
-        "accuracy": described["annotator_accuracy"],
-        "cm_error": None,
-        "confusion": rounded(confusion),
-        "versions": versions(),
-    }
+def perform(run: Run, data: Split, device: torch.device) -> Result:
+    """Return the matrices of a group, and the accuracy of its labels."""
+    confusion = true_confusion(run["crowd"], run["skill"], run["seed"])
+    table = simulate_labels(data[0].y, confusion, random_state=run["seed"])
+    result = describe(run, confusion, table)
+    measures = {"accuracy": result["annotator_accuracy"], "cm_error": None}
+    return {**result, **measures, "confusion": rounded(confusion)}
 
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
-    """Draw the matrices, a row for each group, and a table of their diagonals."""
-    from annotrace.experiments import drawing, tables
-
+    """Draw the matrices, one row per group, and a table of their diagonals."""
+    matrices = [
+        [(f"{r['crowd'][:-1]} {k}", np.array(matrix)) for k, matrix in enumerate(r["confusion"], 1)]
+        for r in results
+    ]
+    written = figures.draw_matrices(matrices, folder / "figure-8")
     rows = [
-        [
-            (f"{result['crowd'][:-1]} {place + 1}", np.array(matrix))
-            for place, matrix in enumerate(result["confusion"])
-        ]
-        for result in results
+        [r["crowd"], f"{r['skill']:g}", ", ".join(f"{skill:.3f}" for skill in r["true_skills"])]
+        for r in results
     ]
-    written = drawing.draw_matrices(rows, folder / "figure-8")
-    lines = [
-        [result["crowd"], f"{result['skill']:g}", ", ".join(f"{q:.3f}" for q in skills)]
-        for result in results
-        for skills in [result["true_skills"]]
-    ]
-    table = tables.markdown(["group", "mean skill", "mean diagonals"], lines, left=3)
-    text = tables.page("Two groups of annotators (figure 8)", results, [table])
-    return [*written, tables.write(text, folder / "annotators.md")]
+    table = tables.markdown(["group", "mean skill", "mean diagonals"], rows, left=3)
+    title = "Two groups of annotators (figure 8)"
+    return [*written, tables.write_page(folder / "annotators.md", title, results, [table])]
 
 
-EXPERIMENT = Experiment("annotators", load, plan, show, draw)
+EXPERIMENT = Experiment("annotators", "digits", None, load, runs, perform, draw)

@@ -1,38 +1,25 @@
-"""Every method on scikit-learn's digits: five pairwise flippers, all of them or one an item.
+"""Every method on scikit-learn's digits: five pairwise flippers, dense or one label per item.
 
-1,400 items to learn from and 397 to test; groups whose mean matrix is diagonally dominant, the
-first that qualify. Minutes on a laptop, nothing to download.
+1,400 training items and 397 test items; the first groups whose mean matrix is diagonally dominant.
+Takes minutes on a laptop, and needs no download.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from annotrace.data import load_digits
-from annotrace.experiments.crowds import FLIPPERS, GROUP, qualifying_seeds
+from annotrace.experiments import figures, tables
 from annotrace.experiments.options import Options
-from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import (
-    PUBLISHED,
-    Experiment,
-    Recipe,
-    Result,
-    Run,
-    Split,
-    chosen_densities,
-    chosen_methods,
-)
+from annotrace.experiments.plans import Experiment, Split
+from annotrace.experiments.results import Result
+from annotrace.experiments.simulated import FLIPPERS, N_ANNOTATORS, perform, qualifying_seeds
 from annotrace.methods import list_methods
 
 METHODS = tuple(method.name for method in list_methods())
-DENSITIES = (GROUP, 1)
 SKILL = 0.4
 SEEDS = 3
-
-RECIPES = {
-    "paper": Recipe({"protocol": "paper", "select": "truth"}, by_method=PUBLISHED),
-    "fast": Recipe({}),
-}
 
 
 def load(data_dir: Path | None) -> Split:
@@ -40,37 +27,23 @@ def load(data_dir: Path | None) -> Split:
     return load_digits().split(1400)
 
 
-def plan(options: Options) -> list[Run]:
-    """Plan every method, both densities, three draws."""
-    recipe = RECIPES[options.protocol]
+def runs(options: Options) -> list[dict[str, Any]]:
+    """List every method with dense labels and with one label per item, on three draws."""
     return [
-        Run(
-            "digits",
-            "digits",
-            method,
-            FLIPPERS,
-            SKILL,
-            density,
-            seed,
-            options.protocol,
-            recipe.settings(method, density, options),
-            options.limit_items,
-        )
-        for density in chosen_densities(DENSITIES, options)
+        {"method": method, "crowd": FLIPPERS, "skill": SKILL, "density": density, "seed": seed}
+        for density in (N_ANNOTATORS, 1)
         for seed in qualifying_seeds(FLIPPERS, SKILL, options.seeds or SEEDS)
-        for method in chosen_methods(METHODS, options)
+        for method in METHODS
     ]
 
 
 def draw(results: list[Result], folder: Path) -> list[Path]:
-    """Draw the accuracy of every method, and write a table for each density."""
-    from annotrace.experiments import drawing, tables
-
-    written = drawing.draw_methods(results, METHODS, folder / "digits")
-    densities = sorted({result["density"] for result in results}, reverse=True)
+    """Draw the accuracy of every run, and write one table per density."""
+    written = figures.draw_methods(results, METHODS, folder / "digits")
+    densities = sorted({r["density"] for r in results}, reverse=True)
     parts = [tables.by_method(results, METHODS, density) for density in densities]
-    return [*written, tables.write(tables.page("Digits", results, parts), folder / "digits.md")]
+    return [*written, tables.write_page(folder / "digits.md", "Digits", results, parts)]
 
 
-# Matrices as small as these are faster on one thread than shared between several.
-EXPERIMENT = Experiment("digits", load, plan, perform, draw, threads=1)
+# On matrices as small as these one thread is faster than several.
+EXPERIMENT = Experiment("digits", "digits", "digits", load, runs, perform, draw, threads=1)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from annotrace.experiments import mnist_sweep
-from annotrace.experiments.options import Options
-from annotrace.experiments.performing import perform
-from annotrace.experiments.runs import Experiment, Result, Run
+from annotrace.experiments import figures, mnist, tables
+from annotrace.experiments.plans import Experiment
+from annotrace.experiments.results import Result
+from annotrace.experiments.simulated import perform
 
 METHODS = ("trace", "no-trace")
 
 
-def plan(options: Options) -> list[Run]:
-    """Plan both crowds, both densities, every skill and draw."""
-    return mnist_sweep.plan_sweep("mnist-ablation", METHODS, options)
-
-
 def draw(results: list[Result], folder: Path) -> list[Path]:
-    """Draw accuracy and error of the matrices against skill for both crowds, and the table."""
-    from annotrace.experiments import skill_curves, tables
+    """Draw accuracy and CM error against skill for both crowds in one figure, and their table."""
+    measures = ("accuracy", "cm_error")
+    written = figures.draw_skill_curves(results, METHODS, measures, folder / "figure-11")
+    title, page = "MNIST: with and without the trace (figure 11)", folder / "mnist-ablation.md"
+    return [*written, tables.write_skill_page(page, title, results, METHODS)]
 
-    written = skill_curves.draw_by_crowd(results, METHODS, folder / "figure-11")
-    text = tables.skill_tables("MNIST: with and without the trace (figure 11)", results, METHODS)
-    return [*written, tables.write(text, folder / "mnist-ablation.md")]
 
-
-EXPERIMENT = Experiment("mnist-ablation", mnist_sweep.load, plan, perform, draw)
+runs = partial(mnist.sweep_runs, METHODS)
+EXPERIMENT = Experiment("mnist-ablation", "mnist", "mnist", mnist.load, runs, perform, draw)

@@ -1,21 +1,28 @@
-"""results.jsonl: a run a line, written so that a killed sweep loses none that were finished."""
+"""results.jsonl: one run per line. A killed process loses none of the finished runs."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from annotrace.errors import RunError
-from annotrace.experiments.claims import lock
-from annotrace.experiments.runs import Result
+
+if sys.platform != "win32":
+    import fcntl
 
 FILE = "results.jsonl"
 
+Result: TypeAlias = dict[str, Any]
+"""A line: the run as it was planned, its `key`, and what was measured."""
+
 
 def read_results(path: Path) -> list[Result]:
-    """Read every whole line; a last one that a killed process left unfinished is passed over.
+    """Return every run; skip a last line that a killed process left unfinished.
 
     Raises
     ------
@@ -24,64 +31,54 @@ def read_results(path: Path) -> list[Result]:
     """
     if not path.exists():
         return []
-    lines = path.read_bytes().split(b"\n")
-    unfinished = lines.pop()
-    results = [_read_line(line, path, n) for n, line in enumerate(lines, 1) if line.strip()]
-    whole = _as_result(unfinished)
-    return results if whole is None else [*results, whole]
-
-
-def open_results(path: Path) -> list[Result]:
-    """Read the results, and mend the end of the file so that lines can be added."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return []
-    with path.open("r+b") as file:
-        lock(file)
-        content = file.read()
-        end = content.rfind(b"\n") + 1
-        if end < len(content):
-            if _as_result(content[end:]) is None:
-                file.truncate(end)
-            else:
-                file.write(b"\n")
-    return read_results(path)
+    *lines, last = path.read_bytes().split(b"\n")
+    results = [(n, _parse(line)) for n, line in enumerate(lines, 1) if line.strip()]
+    for number, result in results:
+        if result is None:
+            raise RunError(
+                f"{path}, line {number}: not a run; delete the line, and the run is repeated."
+            )
+    return [result for _, result in [*results, (0, _parse(last))] if result is not None]
 
 
 def add_result(path: Path, result: Result) -> None:
-    """Add a line, on the disk when this returns.
+    """Append a run; it is on disk when this returns.
 
     Raises
     ------
     RunError
-        If it cannot be written whole; the file is then as it was.
+        If the line cannot be written whole; the file is then unchanged.
     """
     line = json.dumps(result, allow_nan=False).encode() + b"\n"
     try:
-        with path.open("ab", buffering=0) as file:
-            lock(file)
-            _write_whole(file, line)
+        with path.open("a+b", buffering=0) as file:
+            _lock(file)
+            _append(file, line)
     except OSError as error:
         raise RunError(
-            f"{path}: {error.strerror}. The run that was done last is not in it, all others are; "
-            "the same command goes on."
+            f"{path}: {error.strerror}. The last run is not in it, all earlier ones are; the same "
+            "command resumes."
         ) from None
 
 
-def _write_whole(file: BinaryIO, content: bytes) -> None:
-    """Write all of it, where the disk may take a part and say no more than how much."""
-    end = file.seek(0, os.SEEK_END)
+def _append(file: BinaryIO, line: bytes) -> None:
+    """Write a whole line or nothing, in place of a line that was left unfinished."""
+    file.seek(0)
+    content = file.read()
+    end = content.rfind(b"\n") + 1
+    if _parse(content[end:]) is not None:
+        end, line = len(content), b"\n" + line
+    file.truncate(end)
     try:
-        written = 0
-        while written < len(content):
-            written += file.write(content[written:])
+        while line:
+            line = line[file.write(line) :]
         os.fsync(file.fileno())
     except BaseException:
         file.truncate(end)
         raise
 
 
-def _as_result(line: bytes) -> Result | None:
+def _parse(line: bytes) -> Result | None:
     try:
         result = json.loads(line)
     except ValueError:
@@ -89,8 +86,35 @@ def _as_result(line: bytes) -> Result | None:
     return result if isinstance(result, dict) and "key" in result else None
 
 
-def _read_line(line: bytes, path: Path, number: int) -> Result:
-    result = _as_result(line)
-    if result is None:
-        raise RunError(f"{path}, line {number}: not a run; delete the line, and it is run again.")
-    return result
+@contextmanager
+def claim(folder: Path, key: str, wait: bool) -> Iterator[bool]:
+    """Claim a run, so that no other process performs it; yield whether that succeeded.
+
+    With `wait`, wait until the other process has finished or dropped the run. Where files cannot
+    be locked, every claim succeeds.
+    """
+    if sys.platform == "win32":
+        yield True
+        return
+    # A killed process leaves this file behind, but not the lock.
+    mark = folder / f".{key.rpartition('/')[2]}.running"
+    with mark.open("w") as file:
+        claimed = _lock(file, wait)
+        try:
+            yield claimed
+        finally:
+            if claimed:
+                mark.unlink(missing_ok=True)
+
+
+def _lock(file: IO[Any], wait: bool = True) -> bool:
+    """Lock an open file until it is closed; return False if another process holds the lock."""
+    if sys.platform == "win32":
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from annotrace.experiments.naming import density_name, look
-from annotrace.experiments.published import Published
-from annotrace.experiments.runs import Result
+from annotrace.experiments.results import Result
 from annotrace.labels.writing import atomic_write
 
-CM_ERROR_NOTE = (
-    "CM error is the squared Frobenius distance divided by the number of classes, mean over "
-    "annotators, times 100: the paper's formula. Its table 1 cannot have been made so: identity, "
-    "which it says generalized EM predicts, would cost 59 with annotators like these, and it "
-    "prints 4.47 and 6.13. Divided by the square of the number of classes it would be 5.9. So the "
-    "paper's numbers are given as printed, and times the number of classes, probably our unit."
-)
+METHOD_NAMES = {
+    "trace": "trace",
+    "no-trace": "without the trace",
+    "mbem": "MBEM",
+    "gem": "generalized EM",
+    "single-cm": "single CM",
+    "wdn": "Weighted Doctor Net",
+    "soft-bootstrap": "soft bootstrap",
+    "crossfit": "cross-fitted EM (ours)",
+    "auto": "CrowdClassifier (ours)",
+}
+"""Methods in tables and figures, where their short name does not do."""
 
 SELECTION = {
     "likelihood": "epoch chosen by the likelihood of held-out labels",
@@ -28,57 +32,75 @@ SELECTION = {
 }
 
 
-def page(title: str, results: Sequence[Result], parts: Sequence[str]) -> str:
-    """Put a page together: title, what was run, tables and notes."""
-    return "\n\n".join([f"# {title}", _how(results), *parts]) + "\n"
+class Published(NamedTuple):
+    """The paper's numbers: accuracy in per cent and CM error x 100, each with its deviation."""
+
+    accuracy: float
+    accuracy_deviation: float
+    cm_error: float | None = None
+    cm_error_deviation: float | None = None
 
 
-def write(text: str, path: Path) -> Path:
-    """Write a page whole or not at all, and give its path."""
+def method_name(method: str) -> str:
+    """Return how a method is called in tables and figures."""
+    return METHOD_NAMES.get(method, method)
+
+
+def density_name(density: int, results: Sequence[Result]) -> str:
+    """Return how a number of labels per item is called; "dense" if all annotators label all."""
+    if density == 1:
+        return "one label per item"
+    dense = any(len(r["true_skills"]) == density == r["density"] for r in results)
+    return f"dense labels ({density} per item)" if dense else f"{density} labels per item"
+
+
+def write_page(path: Path, title: str, results: Sequence[Result], parts: Sequence[str]) -> Path:
+    """Write a page with a title, how the results were made, and tables; return its path."""
+    text = "\n\n".join([f"# {title}", _provenance(results), *parts]) + "\n"
     with atomic_write(path) as file:
         file.write(text.encode())
     return path
 
 
 def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Give a table whose first `left` columns stand on the left, the others on the right."""
+    """Return a table with its first `left` columns aligned left, the others right."""
     rule = ["---"] * left + ["---:"] * (len(headers) - left)
     return "\n".join("| " + " | ".join(row) + " |" for row in (headers, rule, *rows))
 
 
 def mean_and_deviation(values: Sequence[float], places: int = 2) -> str:
-    """Give the mean, and the deviation where there are several; nothing for none."""
+    """Return the mean, with the deviation if there are several values; "" for none."""
     if not values:
         return ""
     mean = f"{np.mean(values):.{places}f}"
     return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{places}f}"
 
 
-def skill_tables(title: str, results: Sequence[Result], methods: Sequence[str]) -> str:
-    """Give a page with a table for each crowd and density: a row a skill, two columns a method."""
-    parts = []
+def write_skill_page(
+    path: Path, title: str, results: Sequence[Result], methods: Sequence[str]
+) -> Path:
+    """Write a page with one table per group of annotators and density, one row per skill."""
+    parts = [
+        "Accuracy in per cent, mean over draws, the lowest in brackets; CM error x 100 below it. "
+        "*Dominant* counts the draws whose mean matrix is diagonally dominant."
+    ]
     for crowd, density in dict.fromkeys((r["crowd"], r["density"]) for r in results):
         own = [r for r in results if (r["crowd"], r["density"]) == (crowd, density)]
         parts.append(f"## {crowd}, {density_name(density, own)}\n\n{_skill_table(own, methods)}")
-    note = (
-        "Accuracy in per cent, mean over draws, the lowest in brackets; CM error x 100 below it. "
-        "*Dominant* tells of how many draws the mean matrix is diagonally dominant."
-    )
-    return page(title, results, [note, *parts])
+    return write_page(path, title, results, parts)
 
 
 def _skill_table(results: Sequence[Result], methods: Sequence[str]) -> str:
     shown = [name for name in methods if any(r["method"] == name for r in results)]
-    headers = ["p", "dominant", "annotators", *(look(name).name for name in shown)]
     rows = []
     for skill in sorted({r["skill"] for r in results}):
         at_skill = [r for r in results if r["skill"] == skill]
         draws = {r["seed"]: r for r in at_skill}.values()
         dominant = f"{sum(r['dominant'] for r in draws)} of {len(draws)}"
-        right = f"{100 * np.mean([r['annotator_accuracy'] for r in draws]):.1f}"
+        correct = f"{100 * np.mean([r['annotator_accuracy'] for r in draws]):.1f}"
         cells = [_skill_cell([r for r in at_skill if r["method"] == name]) for name in shown]
-        rows.append([f"{skill:g}", dominant, right, *cells])
-    return markdown(headers, rows)
+        rows.append([f"{skill:g}", dominant, correct, *cells])
+    return markdown(["p", "dominant", "annotators", *map(method_name, shown)], rows)
 
 
 def _skill_cell(results: Sequence[Result]) -> str:
@@ -86,9 +108,8 @@ def _skill_cell(results: Sequence[Result]) -> str:
         return ""
     accuracy = [100 * r["accuracy"] for r in results]
     lowest = f" ({min(accuracy):.2f})" if len(accuracy) > 1 else ""
-    errors = _errors(results)
-    below = f"<br>{np.mean(errors):.2f}" if errors else ""
-    return f"{np.mean(accuracy):.2f}{lowest}{below}"
+    errors = _cm_errors(results)
+    return f"{np.mean(accuracy):.2f}{lowest}" + (f"<br>{np.mean(errors):.2f}" if errors else "")
 
 
 def beside_published(
@@ -98,114 +119,94 @@ def beside_published(
     published: Mapping[str, Published],
     unit: int | None = None,
 ) -> str:
-    """Give a table of one density, the paper's numbers beside ours.
+    """Return a table of one density with the paper's numbers beside ours.
 
-    `unit` is what the paper's CM errors are to be multiplied by to be in ours, if that is known.
+    `unit` converts the paper's CM errors to ours, if the factor is known.
     """
-    headers = [
-        density_name(density, results),
-        "accuracy, paper",
-        "accuracy, ours",
-        "CM error, paper",
-        *([] if unit is None else [f"the same x {unit}"]),
-        "CM error, ours",
-        "median seconds",
-    ]
+    scaled = [] if unit is None else [f"the same x {unit}"]
+    headers = ["accuracy, paper", "accuracy, ours", "CM error, paper", *scaled, "CM error, ours"]
     rows = []
     for method in methods:
-        own = [r for r in results if (r["method"], r["density"]) == (method, density)]
-        if own or method in published:
-            rows.append([look(method).name, *_pair(own, published.get(method), unit)])
-    return markdown(headers, rows)
+        own, paper = _of(results, method, density), published.get(method)
+        if own or paper:
+            rows.append([method_name(method), *_compared(own, paper, unit), _seconds(own)])
+    return markdown([density_name(density, results), *headers, "median seconds"], rows)
 
 
-def _pair(own: Sequence[Result], paper: Published | None, unit: int | None) -> list[str]:
-    """Give the cells of a method: accuracy and CM error, the paper's and ours, and seconds."""
-    theirs = printed = scaled = ""
+def _compared(own: Sequence[Result], paper: Published | None, unit: int | None) -> list[str]:
+    accuracy, *errors = "", *([""] if unit is None else ["", ""])
     if paper is not None:
-        theirs = f"{paper.accuracy:.2f} ± {paper.accuracy_deviation:.2f}"
+        accuracy = f"{paper.accuracy:.2f} ± {paper.accuracy_deviation:.2f}"
         if paper.cm_error is not None:
             printed = f"{paper.cm_error:.2f} ± {paper.cm_error_deviation:.2f}"
-            scaled = f"{(unit or 1) * paper.cm_error:.1f}"
-    accuracy = mean_and_deviation([100 * r["accuracy"] for r in own])
-    errors = [printed] if unit is None else [printed, scaled]
-    return [theirs, accuracy, *errors, mean_and_deviation(_errors(own)), _seconds(own)]
+            errors = [printed] if unit is None else [printed, f"{unit * paper.cm_error:.1f}"]
+    ours = mean_and_deviation([100 * r["accuracy"] for r in own])
+    return [accuracy, ours, *errors, mean_and_deviation(_cm_errors(own))]
 
 
 def by_method(results: Sequence[Result], methods: Sequence[str], density: int) -> str:
-    """Give a table of one density: a row a method, the lowest accuracy beside the mean."""
-    headers = [
-        density_name(density, results),
-        "accuracy",
-        "lowest",
-        "posterior",
-        "CM error x 100",
-        "label nll",
-        "median seconds",
-    ]
+    """Return a table of one density: one row per method, the lowest accuracy beside the mean."""
+    headers = ["accuracy", "lowest", "posterior", "CM error x 100", "label nll", "median seconds"]
     rows = []
     for method in methods:
-        own = [r for r in results if (r["method"], r["density"]) == (method, density)]
-        if own:
-            rows.append([look(method).name, *_own_cells(own)])
-    return markdown(headers, rows)
+        if own := _of(results, method, density):
+            accuracy = [100 * r["accuracy"] for r in own]
+            cells = [
+                mean_and_deviation(accuracy),
+                f"{min(accuracy):.2f}",
+                f"{100 * np.mean([r['posterior_accuracy'] for r in own]):.2f}",
+                mean_and_deviation(_cm_errors(own)),
+                f"{np.mean([r['label_nll'] for r in own]):.3f}",
+            ]
+            rows.append([method_name(method), *cells, _seconds(own)])
+    return markdown([density_name(density, results), *headers], rows)
 
 
-def _own_cells(own: Sequence[Result]) -> list[str]:
-    accuracy = [100 * r["accuracy"] for r in own]
-    return [
-        mean_and_deviation(accuracy),
-        f"{min(accuracy):.2f}",
-        f"{100 * np.mean([r['posterior_accuracy'] for r in own]):.2f}",
-        mean_and_deviation(_errors(own)),
-        f"{np.mean([r['label_nll'] for r in own]):.3f}",
-        _seconds(own),
-    ]
+def _of(results: Sequence[Result], method: str, density: int) -> list[Result]:
+    return [r for r in results if (r["method"], r["density"]) == (method, density)]
 
 
-def _errors(results: Sequence[Result]) -> list[float]:
-    """Give the CM errors times 100 of the results that have any."""
+def _cm_errors(results: Sequence[Result]) -> list[float]:
     return [100 * r["cm_error"] for r in results if r["cm_error"] is not None]
 
 
 def _seconds(results: Sequence[Result]) -> str:
-    """Give the median: the first run of a process also starts the device."""
+    """Return the median: the first run of a process also starts the device."""
     return f"{np.median([r['seconds'] for r in results]):.1f}" if results else ""
 
 
-def _how(results: Sequence[Result]) -> str:
-    """Say by which protocol and with what the results were made."""
+def _provenance(results: Sequence[Result]) -> str:
+    """Return by which protocol, on which device and by which versions results were made."""
     if not results:
         return "No runs."
 
-    trained = [r for r in results if "selection" in r]
-
-    def told(name: str) -> str:
+    def values(name: str) -> str:
         return ", ".join(sorted({str(r[name]) for r in results if r.get(name)}))
 
-    versions = {
-        package: " and ".join(sorted({r["versions"][package] for r in results}))
-        for package in ("annotrace", "torch")
-    }
+    def version(package: str) -> str:
+        return " and ".join(sorted({r["versions"][package] for r in results}))
+
     parts = [
-        f"Protocol *{told('protocol')}*",
-        _selection(trained),
+        f"Protocol *{values('protocol')}*",
+        _selection([r for r in results if "selection" in r]),
         f"{len(results)} runs",
         f"{sum(r.get('seconds', 0.0) for r in results) / 60:.1f} minutes of training",
-        f"on {told('device')}" if told("device") else "",
-        *(f"{package} {version}" for package, version in versions.items()),
+        f"on {values('device')}" if values("device") else "",
+        *(f"{package} {version(package)}" for package in ("annotrace", "torch")),
     ]
     return ", ".join(part for part in parts if part) + "."
 
 
 def _selection(results: Sequence[Result]) -> str:
-    """Say what the epoch was chosen by, and of which methods by something else."""
-    pairs = dict.fromkeys((r["selection"], look(r["method"]).name) for r in results)
+    """Return how the epoch was chosen, and for which methods differently."""
+    pairs = dict.fromkeys((r["selection"], method_name(r["method"])) for r in results)
     methods = {how: [name for by, name in pairs if by == how] for how, _ in pairs}
     usual = max(sorted(methods), key=lambda how: len(methods[how]), default=None)
+    if usual is None:
+        return ""
     others = [
         f"{SELECTION[how]} for {' and '.join(methods[how])}"
         for how in sorted(methods)
         if how != usual
     ]
-    return ", ".join([SELECTION[usual], *others]) if usual else ""
+    return ", ".join([SELECTION[usual], *others])

@@ -1,7 +1,7 @@
 import matplotlib.pyplot as plt
 import pytest
 
-from annotrace.experiments.skill_curves import _panel, close_up, shared_draws
+from annotrace.experiments.figures import close_up, draw_panel, shared_draws
 
 
 def run(method, skill, seed, accuracy):
@@ -20,7 +20,7 @@ RUNS = [
 
 def lines_of(results):
     _, axes = plt.subplots()
-    _panel(axes, results, ("trace", "mbem"), "accuracy")
+    draw_panel(axes, results, ("trace", "mbem"), "accuracy")
     plt.close()
     return {line.get_label(): list(line.get_ydata()) for line in axes.lines}
 

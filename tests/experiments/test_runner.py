@@ -1,4 +1,4 @@
-"""A sweep goes on where it was, keeps what others did when one fails, and asks for its data."""
+"""A stopped sweep resumes, a failed run leaves the others, and missing data are asked for."""
 
 import contextlib
 import json
@@ -14,12 +14,11 @@ from made_up import made_up
 
 import annotrace
 from annotrace.errors import DivergenceError, InputError, RunError, SweepError
-from annotrace.experiments.claims import claim
+from annotrace.experiments import find_experiment
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import make_plan
-from annotrace.experiments.registry import find_experiment
-from annotrace.experiments.results import FILE, add_result
-from annotrace.experiments.sweep import finished, sweep
+from annotrace.experiments.results import FILE, add_result, claim
+from annotrace.experiments.runner import finished, sweep
 
 OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
 
@@ -34,7 +33,7 @@ class Performer:
         if len(self.keys) == self.wrong_at:
             self.wrong_at = None
             raise self.error
-        self.keys.append(run.key)
+        self.keys.append(run["key"])
         return made_up(run)
 
 
@@ -42,13 +41,13 @@ def digits(performer):
     return replace(find_experiment("digits"), perform=performer)
 
 
-def test_a_stopped_sweep_goes_on_where_it_was(tmp_path):
+def test_a_stopped_sweep_resumes(tmp_path):
     stopped = Performer(2, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt, match="Stopped; 2 of 4 runs are kept in"):
         sweep(digits(stopped), OPTIONS, out=tmp_path)
     rest = Performer()
     results = sweep(digits(rest), OPTIONS, out=tmp_path)
-    plan = [run.key for run in make_plan(digits(rest), OPTIONS)]
+    plan = [run["key"] for run in make_plan(digits(rest), OPTIONS)]
     assert stopped.keys + rest.keys == plan
     assert [result["key"] for result in results] == plan
     again = Performer()
@@ -102,9 +101,9 @@ def test_what_no_method_knows_is_refused(tmp_path):
     digits = find_experiment("digits")
     with pytest.raises(InputError, match="--set depth: no method of digits has such a setting"):
         sweep(digits, Options(set=(("depth", 3),)), out=tmp_path)
-    with pytest.raises(InputError, match="--methods majik: this experiment has"):
+    with pytest.raises(InputError, match="--methods majik: digits has auto, "):
         sweep(digits, Options(methods=("majik",)), out=tmp_path)
-    with pytest.raises(InputError, match="--densities 3: this experiment has 5, 1"):
+    with pytest.raises(InputError, match="--densities 3: digits has 5, 1"):
         sweep(digits, Options(densities=(3,)), out=tmp_path)
 
 
@@ -149,12 +148,12 @@ def test_what_another_process_is_at_comes_last_and_only_if_it_was_not_finished(
             return super().__call__(run, data, device)
 
     ours = Ours()
-    assert other.enter_context(claim(tmp_path, plan[1].key, wait=False))
+    assert other.enter_context(claim(tmp_path, plan[1]["key"], wait=False))
     results = sweep(digits(ours), OPTIONS, out=tmp_path)
-    keys = [run.key for run in plan]
+    keys = [run["key"] for run in plan]
     assert [result["key"] for result in results] == keys
     assert ours.keys == [keys[0], keys[2], keys[3], *([] if finishes else [keys[1]])]
-    assert "Another process is at 1 of the runs" in capsys.readouterr().err
+    assert "Another process performs 1 of the runs" in capsys.readouterr().err
     assert len((tmp_path / FILE).read_text().splitlines()) == 4
 
 
@@ -162,7 +161,7 @@ def test_a_run_that_cannot_be_written_ends_the_sweep(tmp_path, monkeypatch):
     def full(path, result):
         raise RunError("results.jsonl: No space left on device.")
 
-    monkeypatch.setattr("annotrace.experiments.sweep.add_result", full)
+    monkeypatch.setattr("annotrace.experiments.runner.add_result", full)
     performer = Performer()
     with pytest.raises(RunError, match="No space left"):
         sweep(digits(performer), OPTIONS, out=tmp_path)
@@ -171,7 +170,7 @@ def test_a_run_that_cannot_be_written_ends_the_sweep(tmp_path, monkeypatch):
 
 def test_half_precision_is_refused_on_a_cpu_that_would_not_use_it(tmp_path):
     options = replace(OPTIONS, set=(("precision", "bf16"),))
-    with pytest.raises(InputError, match=r"^--set precision=bf16: a sweep on a CPU trains in"):
+    with pytest.raises(InputError, match=r"^--set precision=bf16: runs on a CPU use float32"):
         sweep(digits(Performer()), options, out=tmp_path, device="cpu")
     asked = replace(OPTIONS, set=(("precision", "float32"),))
     assert len(sweep(digits(Performer()), asked, out=tmp_path, device="cpu")) == 4
@@ -180,7 +179,6 @@ def test_half_precision_is_refused_on_a_cpu_that_would_not_use_it(tmp_path):
 # A signal to the process itself, so that it always comes in the second run.
 INTERRUPTED = """
 import os, signal, sys
-from annotrace.experiments import performing
 from annotrace.training import loop
 
 finish, epochs = loop._finish_epoch, []

@@ -1,27 +1,33 @@
-"""A run is judged by the truth, and the line that tells of it has all that a table needs."""
+"""A run is scored by the truth, and its result has all that a table needs."""
 
 import json
 
 import numpy as np
 import pytest
 import torch
+from made_up import planned
 
+from annotrace.diagnosis import is_diagonally_dominant
+from annotrace.errors import InputError
 from annotrace.experiments.digits import load
-from annotrace.experiments.options import Options
-from annotrace.experiments.performing import label_nll, perform
-from annotrace.experiments.plans import make_plan
-from annotrace.experiments.registry import find_experiment
-from annotrace.experiments.runs import Run
-from annotrace.simulate import hammer_spammers, simulate_labels
+from annotrace.experiments.simulated import (
+    FLIPPERS,
+    SPAMMERS,
+    label_nll,
+    perform,
+    qualifying_seeds,
+    true_confusion,
+)
+from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labels
 
 NAMED = ("experiment", "method", "crowd", "skill", "density", "seed", "accuracy", "cm_error")
 CPU = torch.device("cpu")
 
 
 def one_run(method, keep=(), **settings):
-    return Run(
-        "digits", "digits", method, "hammer-spammers", 0.6, 2, 0, "fast", settings, keep=keep
-    )
+    group = {"crowd": SPAMMERS, "skill": 0.6, "density": 2, "seed": 0}
+    run = {"key": "a key", "experiment": "digits", "data": "digits", "method": method, **group}
+    return {**run, "protocol": "fast", "settings": settings, "n_items": None, "keep": keep}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +50,7 @@ def test_a_run_on_a_cpu_says_that_it_was_in_full_precision_and_keeps_its_key(dat
     run = one_run("vanilla", epochs=1, precision="bf16")
     result = perform(run, data, CPU)
     assert result["settings"] == {"epochs": 1, "precision": "float32"}
-    assert result["key"] == run.key
+    assert result["key"] == run["key"]
 
 
 def test_the_same_run_gives_the_same_result(data):
@@ -90,8 +96,42 @@ def test_the_likelihood_of_new_labels_goes_through_the_matrices_where_there_are_
 def test_every_method_runs_on_digits(data):
     small = tuple(part.take(np.arange(150)) for part in data)
     short = {"epochs": 1, "steps": 1, "rounds": 1, "restarts": 1, "pool": False}
-    options = Options(seeds=1, densities=(1,), set=tuple(short.items()))
-    for run in make_plan(find_experiment("digits"), options):
+    for run in planned("digits", seeds=1, densities=(1,), set=tuple(short.items())):
         result = perform(run, small, CPU)
         assert 0 <= result["accuracy"] <= 1
-        assert result["key"] == run.key
+        assert result["key"] == run["key"]
+
+
+def test_draws_are_the_first_that_are_dominant():
+    dominant = [
+        seed
+        for seed in range(60)
+        if is_diagonally_dominant(pairwise_flippers(5, 10, 0.3, random_state=seed))
+    ]
+    assert qualifying_seeds(FLIPPERS, 0.3, 3) == tuple(dominant[:3])
+    assert qualifying_seeds(FLIPPERS, 0.3, 3) != (0, 1, 2)
+
+
+def test_where_none_is_the_first_of_all_are_taken():
+    assert qualifying_seeds(FLIPPERS, 0.2, 3) == (0, 1, 2)
+    assert qualifying_seeds(SPAMMERS, 0.2, 2) == (0, 1)
+
+
+def test_more_draws_go_on_with_those_that_qualify_or_are_refused():
+    ten = qualifying_seeds(FLIPPERS, 0.28, 10)
+    assert qualifying_seeds(FLIPPERS, 0.28, 3) == ten[:3]
+    said = r"^pairwise-flippers at 0\.28: (\d+) of the first 1,000 groups .* give --seeds \1 or"
+    with pytest.raises(InputError, match=said) as refused:
+        qualifying_seeds(FLIPPERS, 0.28, 30)
+    there = int(str(refused.value).split()[3])
+    every = qualifying_seeds(FLIPPERS, 0.28, there)
+    assert every[:10] == ten
+    assert all(is_diagonally_dominant(pairwise_flippers(5, 10, 0.28, seed)) for seed in every)
+
+
+def test_the_matrices_of_a_run_are_those_of_its_seed():
+    run = planned("mnist-em", skills=(0.35,), methods=("trace",), densities=(1,))[0]
+    confusion = true_confusion(run["crowd"], run["skill"], run["seed"])
+    expected = pairwise_flippers(5, 10, 0.35, random_state=run["seed"])
+    np.testing.assert_array_equal(confusion, expected)
+    assert is_diagonally_dominant(confusion)

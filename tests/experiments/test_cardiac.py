@@ -1,17 +1,27 @@
 import numpy as np
+from made_up import check_drawn, planned
 
 from annotrace.diagnosis import is_diagonally_dominant, skills
-from annotrace.experiments.cardiac_views import (
-    EXPERTS,
+from annotrace.experiments.cardiac import (
+    NON_EXPERTS,
     VIEWS,
-    _Chance,
-    _draw,
     cardiac_annotators,
     cardiac_views,
+    draw_views,
 )
 
 
-def test_annotators_are_as_told():
+def test_runs_are_those_that_the_table_needs():
+    assert len(planned("cardiac")) == 3 * 7
+
+
+def test_figures_and_page_are_drawn_from_results(tmp_path):
+    figures = {"figure-7a", "figure-7b", "figure-7c"}
+    page = check_drawn("cardiac", figures, tmp_path, seeds=2)
+    assert "both non-experts rank last in 2 of 2 runs" in page
+
+
+def test_annotators_are_as_documented():
     annotators = cardiac_annotators()
     assert annotators.shape == (8, 6, 6)
     assert annotators.min() >= 0
@@ -21,11 +31,11 @@ def test_annotators_are_as_told():
     assert np.all(np.diff(skill) < 0), "from the best expert down to the second non-expert"
     a3c, a5c = VIEWS.index("A3C"), VIEWS.index("A5C")
     others = [k for k in range(6) if k not in (a3c, a5c)]
-    for expert in annotators[:EXPERTS]:
+    for expert in annotators[: min(NON_EXPERTS)]:
         assert expert[a5c, a3c] > expert[a3c, a5c] > expert[a5c, others].max()
 
 
-def test_views_are_grey_images_that_a_seed_gives_again():
+def test_views_are_grey_images_determined_by_the_seed():
     one, two, other = cardiac_views(20, 3), cardiac_views(20, 3), cardiac_views(20, 4)
     assert one.X.shape == (20, 96, 96)
     assert one.X.dtype == np.uint8
@@ -37,9 +47,7 @@ def test_views_are_grey_images_that_a_seed_gives_again():
 
 def test_the_twins_are_the_two_views_hardest_to_tell_apart():
     rng = np.random.default_rng(0)
-    mean = np.stack(
-        [_draw(np.full(60, k, np.int32), _Chance.draw(60, rng)).mean(axis=0) for k in range(6)]
-    )
+    mean = np.stack([draw_views(np.full(60, k, np.int32), rng).mean(axis=0) for k in range(6)])
     distance = np.square(mean[:, None] - mean[None]).mean(axis=(2, 3)) + np.diag([np.inf] * 6)
     nearest = np.unravel_index(distance.argmin(), distance.shape)
     assert {VIEWS[k] for k in nearest} == {"A3C", "A5C"}

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from annotrace.models.sums import _by_membership, add_up
+from annotrace.crowd.sums import _by_membership, sum_groups
 
 
 def by_hand(values, group, size):
@@ -11,7 +11,9 @@ def by_hand(values, group, size):
     return sums
 
 
-@pytest.mark.parametrize("add", [add_up, lambda values, *groups: _by_membership(values, groups)])
+@pytest.mark.parametrize(
+    "add", [sum_groups, lambda values, *groups: _by_membership(values, groups)]
+)
 @pytest.mark.parametrize("n", [0, 1, 40])
 def test_rows_are_added_by_each_grouping(add, n):
     torch.manual_seed(n)
@@ -32,7 +34,7 @@ def test_sums_are_not_rounded_to_half_precision():
 @pytest.mark.parametrize("n", [1_000, 1_000_000])
 def test_sums_on_a_gpu_are_the_same_every_time(n):
     values, group = torch.randn(n, 10, device="cuda"), torch.randint(100, (n,), device="cuda")
-    first, *others = (add_up(values, (group, 100))[0] for _ in range(5))
+    first, *others = (sum_groups(values, (group, 100))[0] for _ in range(5))
     assert all(torch.equal(first, other) for other in others)
-    (expected,) = add_up(values.double().cpu(), (group.cpu(), 100))
+    (expected,) = sum_groups(values.double().cpu(), (group.cpu(), 100))
     torch.testing.assert_close(first.double().cpu(), expected, rtol=1e-3, atol=1e-3)

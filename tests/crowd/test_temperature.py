@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from annotrace.aggregation.temperature import held_out_temperature
+from annotrace.crowd.temperature import held_out_temperature
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 UNKNOWN = np.full(3000, -1, np.int32)
@@ -10,7 +10,7 @@ HELD_OUT = np.arange(2000, 3000)
 
 
 def crowd(labels_per_item):
-    """A classifier that says how sure it is, and labels: table, logits, matrices, truth."""
+    """Return labels and the logits of a calibrated classifier: table, logits, matrices, truth."""
     rng = np.random.default_rng(0)
     logits = rng.normal(scale=2, size=(3000, 4))
     # The largest of logits with Gumbel noise is a draw by their softmax.
@@ -21,13 +21,13 @@ def crowd(labels_per_item):
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
-def test_labels_tell_how_sure_to_be(factor):
+def test_labels_show_the_temperature(factor):
     table, logits, matrices, _ = crowd(labels_per_item=3)
     found = held_out_temperature(table, UNKNOWN, factor * logits, matrices, HELD_OUT)
     assert found == pytest.approx(factor, rel=0.2)
 
 
-def test_it_begins_with_matrices_and_does_not_believe_them():
+def test_the_initial_matrices_hardly_matter():
     table, logits, matrices, _ = crowd(labels_per_item=2)
     right = held_out_temperature(table, UNKNOWN, logits, matrices, HELD_OUT)
     too_good = 0.5 * matrices + 0.5 * torch.eye(4, dtype=torch.float64)
@@ -36,14 +36,14 @@ def test_it_begins_with_matrices_and_does_not_believe_them():
     )
 
 
-def test_known_classes_tell_more_than_labels():
+def test_gold_items_weigh_more_than_labels():
     table, logits, matrices, truth = crowd(labels_per_item=1)
     gold = np.where(np.arange(3000) >= 2000, truth, -1).astype(np.int32)
     found = held_out_temperature(table, gold, 4 * logits, matrices, HELD_OUT)
     assert found == pytest.approx(4, rel=0.1)
 
 
-def test_a_few_labels_move_it_little_and_none_not_at_all():
+def test_few_labels_change_it_little_and_none_not_at_all():
     table, logits, matrices, _ = crowd(labels_per_item=1)
     few = held_out_temperature(table, UNKNOWN, 10 * logits, matrices, HELD_OUT[:3])
     assert 0.5 < few < 2

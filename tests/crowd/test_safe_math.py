@@ -3,19 +3,21 @@ import math
 import pytest
 import torch
 
-from annotrace.models.safe_math import (
+from annotrace.crowd.safe_math import (
     at_least_float32,
     inverse_softplus,
     log_normalize,
     log_softplus,
     log_softplus_and_slope,
+    mixture_log_likelihood,
+    refuse_second_derivatives,
     scaled_softmax_and_log_sum,
     softmax_and_log_sum,
 )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_log_softplus_and_its_slope_at_any_depth(dtype):
+def test_log_softplus_and_its_slope_at_any_x(dtype):
     x = torch.tensor([-1000.0, -120, -60, -49, -5, 0, 5, 50], dtype=dtype, requires_grad=True)
     y = log_softplus(x)
     y.sum().backward()
@@ -61,3 +63,34 @@ def test_only_half_precision_is_widened():
         (torch.float64, torch.float64),
     ):
         assert at_least_float32(torch.zeros(1, dtype=dtype)).dtype == wide
+
+
+def test_the_mixture_and_its_gradient_are_those_of_autograd():
+    torch.manual_seed(0)
+    log_p = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    logs = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    row = torch.tensor([0, 0, 3, 1, 3, 3])
+    ours = mixture_log_likelihood(log_p, logs, row)
+    theirs = torch.logsumexp(log_p[row] + logs, 1)
+    torch.testing.assert_close(ours, theirs)
+    weight = torch.randn(6, dtype=torch.float64)
+    for a, b in zip(
+        torch.autograd.grad(ours @ weight, (log_p, logs)),
+        torch.autograd.grad(theirs @ weight, (log_p, logs)),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b)
+
+
+def test_many_rows_are_summed_alike():
+    x = torch.randn(5000, 3, dtype=torch.float64)
+    softmax, log_sum = softmax_and_log_sum(x.clone())
+    torch.testing.assert_close(softmax, torch.softmax(x, dim=1))
+    torch.testing.assert_close(log_sum, torch.logsumexp(x, dim=1))
+
+
+def test_second_derivatives_raise():
+    with torch.no_grad():
+        refuse_second_derivatives()
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        refuse_second_derivatives()

@@ -4,17 +4,18 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from batches import PARAMETRIZATIONS, frequency_of, gradients, random_labels, random_layer
 
-from annotrace.errors import InputError
-from annotrace.models import (
+from annotrace.crowd import (
+    AnnotatorModel,
     Confusion,
+    FixedMatrices,
     crowd_nll,
+    joint_nll,
     label_log_likelihood,
-    posterior,
     trace_regularized_nll,
 )
-
-PARAMETRIZATIONS = ("softplus", "softmax")
+from annotrace.errors import InputError
 
 
 def listing(labels, logits, confusion_matrices):
@@ -27,30 +28,6 @@ def listing(labels, logits, confusion_matrices):
         losses.append(np.sum(-labels[:, annotator] * np.log(preds), axis=-1))
     has_labels = labels.sum(axis=2)
     return np.mean(np.sum(np.stack(losses, axis=1) * has_labels, axis=1))
-
-
-def random_labels(rng, n_rows, n_annotators, n_classes, missing=0.6):
-    """Who said what of which row, as triplets; some rows have no label."""
-    row, annotator = np.nonzero(rng.random((n_rows, n_annotators)) > missing)
-    label = rng.integers(n_classes, size=len(row))
-    return tuple(torch.from_numpy(part) for part in (row, annotator, label))
-
-
-def random_layer(rng, n_annotators=5, n_classes=4, dtype=torch.float64, **options):
-    layer = Confusion(n_annotators, n_classes, **options).to(dtype)
-    weight = torch.from_numpy(rng.normal(0, 2, (n_annotators, n_classes, n_classes)))
-    layer.weight.data.copy_(weight)
-    return layer
-
-
-def frequency_of(annotator, n_annotators, n_rows):
-    return torch.bincount(annotator, minlength=n_annotators) / n_rows
-
-
-def gradients(loss, *inputs):
-    return [
-        grad.to_dense() if grad.is_sparse else grad for grad in torch.autograd.grad(loss, inputs)
-    ]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -84,45 +61,6 @@ def test_gradients_are_those_of_finite_differences(parametrization):
         )
 
     assert torch.autograd.gradcheck(loss, (logits, layer.weight))
-
-
-@pytest.mark.parametrize("joint", [False, True])
-@pytest.mark.parametrize("lam", [0.0, 0.5])
-@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
-def test_a_sparse_layer_agrees_with_a_dense_one(parametrization, lam, joint):
-    rng = np.random.default_rng(1)
-    n_rows = 12
-    row, annotator, label = random_labels(rng, n_rows, 5, 4, missing=0.3)
-    # Each annotator labels once, so that the batch's estimate of the mean trace has no error.
-    once = torch.from_numpy(np.unique(annotator.numpy(), return_index=True)[1])
-    row, annotator, label = row[once], annotator[once], label[once]
-    frequency = frequency_of(annotator, 5, n_rows)
-    dense = random_layer(rng, parametrization=parametrization)
-    sparse = Confusion(
-        5, 4, parametrization=parametrization, sparse=True, frequency=frequency
-    ).double()
-    sparse.load_state_dict(dense.state_dict())
-    logits = torch.from_numpy(rng.normal(size=(n_rows, 4))).requires_grad_()
-    ours, theirs = (
-        trace_regularized_nll(logits, layer, row, annotator, label, lam, joint=joint)
-        for layer in (sparse, dense)
-    )
-    assert torch.autograd.grad(ours, sparse.weight, retain_graph=True)[0].is_sparse
-    torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(
-        gradients(ours, logits, sparse.weight), gradients(theirs, logits, dense.weight)
-    )
-
-
-def test_a_sparse_layer_adds_up_the_labels_of_an_annotator():
-    rng = np.random.default_rng(2)
-    labels = random_labels(rng, 12, 5, 4, missing=0.2)
-    dense = random_layer(rng)
-    sparse = Confusion(5, 4, sparse=True).double()
-    sparse.load_state_dict(dense.state_dict())
-    logits = torch.from_numpy(rng.normal(size=(12, 4)))
-    ours, theirs = (crowd_nll(logits, layer, *labels) for layer in (sparse, dense))
-    torch.testing.assert_close(gradients(ours, sparse.weight), gradients(theirs, dense.weight))
 
 
 def matrices_of_kind(kind, n_annotators, n_classes):
@@ -163,7 +101,7 @@ def test_half_and_single_precision_equal_double(gap, dtype, kind, parametrizatio
     torch.testing.assert_close(loss.double(), exact_loss, rtol=8 * single, atol=8 * single)
     for grad, exact in zip(grads, exact_grads, strict=True):
         assert grad.dtype == dtype
-        # A sparse gradient is rounded a label at a time, before opposite ones cancel.
+        # A sparse gradient is rounded label by label, before opposite terms cancel.
         by_label = torch.finfo(dtype).eps * exact.abs().max() if sparse else 0
         torch.testing.assert_close(
             grad.double(),
@@ -174,7 +112,7 @@ def test_half_and_single_precision_equal_double(gap, dtype, kind, parametrizatio
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_a_label_that_contradicts_a_certain_network_still_teaches(dtype):
+def test_a_label_that_contradicts_a_certain_network_still_has_a_gradient(dtype):
     layer = Confusion(1, 2).to(dtype)
     logits = torch.tensor([[500.0, 0.0]], dtype=dtype, requires_grad=True)
     zero, one = torch.tensor([0]), torch.tensor([1])
@@ -203,23 +141,6 @@ def test_a_batch_without_labels_costs_nothing(sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
-def test_the_papers_loss_is_the_likelihood_plus_the_trace(parametrization, sparse):
-    rng = np.random.default_rng(3)
-    row, annotator, label = random_labels(rng, 12, 5, 4)
-    frequency = frequency_of(annotator, 5, 12)
-    layer = random_layer(rng, parametrization=parametrization, sparse=sparse, frequency=frequency)
-    logits = torch.from_numpy(rng.normal(size=(12, 4))).requires_grad_()
-    trace = layer.mean_trace(annotator, 12) if sparse else layer.mean_trace()
-    apart = crowd_nll(logits, layer, row, annotator, label) + 0.2 * trace
-    together = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.2)
-    torch.testing.assert_close(together, apart)
-    torch.testing.assert_close(
-        gradients(together, logits, layer.weight), gradients(apart, logits, layer.weight)
-    )
-
-
-@pytest.mark.parametrize("sparse", [False, True])
 def test_labels_taken_together_have_the_likelihood_of_the_row(sparse):
     rng = np.random.default_rng(5)
     row, annotator, label = random_labels(rng, 12, 5, 4)
@@ -234,7 +155,7 @@ def test_labels_taken_together_have_the_likelihood_of_the_row(sparse):
     assert loss.item() == pytest.approx(expected, abs=1e-10)
 
 
-def test_one_label_a_row_is_the_same_alone_and_together():
+def test_one_label_per_row_is_the_same_alone_and_together():
     rng = np.random.default_rng(6)
     row = torch.arange(8)
     annotator, label = (torch.from_numpy(rng.integers(4, size=8)) for _ in range(2))
@@ -247,93 +168,13 @@ def test_one_label_a_row_is_the_same_alone_and_together():
     torch.testing.assert_close(gradients(apart, layer.weight), gradients(together, layer.weight))
 
 
-@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
-def test_the_gradient_by_matrices_is_the_table_of_expected_counts(parametrization):
-    rng = np.random.default_rng(8)
-    layer = random_layer(rng, parametrization=parametrization)
-    row, annotator, label = random_labels(rng, 6, 5, 4)
-    logits = torch.from_numpy(rng.normal(size=(6, 4)))
-    log_matrices = layer.log_matrices().detach().requires_grad_()
-    layer.log_matrices = lambda: log_matrices
-    trace_regularized_nll(logits, layer, row, annotator, label, lam=0.0).backward()
-    counts = np.zeros((5, 4, 4))
-    p, matrices = torch.softmax(logits, dim=1).numpy(), layer.matrices().numpy()
-    for k, r, j in zip(row, annotator, label, strict=True):
-        joint = p[k] * matrices[r, :, j]
-        counts[r, :, j] += joint / joint.sum()
-    np.testing.assert_allclose(-6 * log_matrices.grad.numpy(), counts, atol=1e-12)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("gap", [0, 90, 500])
-@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
-def test_a_gpu_gives_what_a_cpu_gives(parametrization, gap):
-    rng = np.random.default_rng(9)
-    layer = random_layer(rng, parametrization=parametrization)
-    labels = random_labels(rng, 12, 5, 4)
-    logits = torch.from_numpy(rng.normal(size=(12, 4)))
-    logits[torch.arange(12), torch.arange(12) % 4] += gap
-    results = []
-    for device in ("cpu", "cuda"):
-        x, on_device = logits.to(device).requires_grad_(), layer.to(device)
-        there = [part.to(device) for part in labels]
-        loss = trace_regularized_nll(x, on_device, *there, lam=0.3)
-        grads = gradients(loss, x, on_device.weight)
-        results.append([part.detach().cpu() for part in (loss, *grads)])
-    torch.testing.assert_close(*results)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_logits_and_matrices_may_differ_in_precision(sparse):
-    rng = np.random.default_rng(4)
-    row, annotator, label = random_labels(rng, 6, 5, 4)
-    frequency = frequency_of(annotator, 5, 6).double()
-    layer = random_layer(rng, dtype=torch.float32, sparse=sparse, frequency=frequency)
-    for dtype in (torch.bfloat16, torch.float64):
-        logits = torch.zeros(6, 4, dtype=dtype, requires_grad=True)
-        loss = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.1)
-        for grad, wanted in zip(
-            gradients(loss, logits, layer.weight), (dtype, torch.float32), strict=True
-        ):
-            assert grad.dtype == wanted
-
-
-def test_a_second_derivative_is_refused_rather_than_wrong():
+def test_a_second_derivative_raises_rather_than_being_wrong():
     rng = np.random.default_rng(5)
     layer = random_layer(rng)
     logits = torch.zeros(6, 4, dtype=torch.float64, requires_grad=True)
     loss = crowd_nll(logits, layer, *random_labels(rng, 6, 5, 4))
     with pytest.raises(NotImplementedError, match="second derivatives"):
         torch.autograd.grad(loss, logits, create_graph=True)
-
-
-@pytest.mark.parametrize("parametrization", PARAMETRIZATIONS)
-def test_a_sparse_layer_refuses_second_derivatives_too(parametrization):
-    rng = np.random.default_rng(5)
-    row, annotator, label = random_labels(rng, 6, 5, 4)
-    frequency = frequency_of(annotator, 5, 6)
-    layer = random_layer(rng, parametrization=parametrization, sparse=True, frequency=frequency)
-    logits = torch.zeros(6, 4, dtype=torch.float64)
-    joint = trace_regularized_nll(logits, layer, row, annotator, label, lam=0.1, joint=True)
-    for value in (joint, layer.mean_trace(annotator, 6)):
-        with pytest.raises(NotImplementedError, match="second derivatives"):
-            torch.autograd.grad(value, layer.weight, create_graph=True)
-
-
-def test_the_posterior_is_bayes_rule():
-    rng = np.random.default_rng(6)
-    layer = random_layer(rng)
-    row, annotator, label = random_labels(rng, 6, 5, 4)
-    log_p = torch.log_softmax(torch.from_numpy(rng.normal(size=(6, 4))), dim=1)
-    ours = posterior(log_p, layer.log_columns(annotator, label), row).detach().numpy()
-    expected = log_p.exp().numpy()
-    for k, r, j in zip(row, annotator, label, strict=True):
-        expected[k] *= layer.matrices()[r, :, j].numpy()
-    np.testing.assert_allclose(ours, expected / expected.sum(axis=1, keepdims=True))
-    with pytest.raises(
-        InputError, match=r"`log_columns` to be of shape \(\d+, 4\), one row a label"
-    ):
-        posterior(log_p, layer.log_columns(annotator, label)[:, :1], row)
 
 
 def test_the_likelihood_of_a_label_is_a_sum_over_the_true_classes():
@@ -354,7 +195,7 @@ LABELS = (torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.tensor([2, 1, 
 
 
 @pytest.mark.parametrize("joint", [False, True])
-def test_whole_numbers_may_be_of_32_bits(joint):
+def test_indices_may_be_of_32_bits(joint):
     layer = Confusion(2, 3)
     logits = torch.randn(2, 3)
     losses = [
@@ -369,8 +210,8 @@ def test_whole_numbers_may_be_of_32_bits(joint):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"label": torch.tensor([2, 1, -1])}, "label to be numbers from 0 on, but got -1. Leave"),
-        ({"annotator": torch.tensor([0, -2, 1])}, "annotator to be numbers from 0 on, but got -2"),
+        ({"label": torch.tensor([2, 1, -1])}, "label to be 0 or more, but got -1. Leave"),
+        ({"annotator": torch.tensor([0, -2, 1])}, "annotator to be 0 or more, but got -2"),
         ({"row": torch.tensor([0, 1])}, "the shapes (2,), (3,) and (3,)"),
         ({"label": torch.tensor([2, 1])}, "the shapes (3,), (3,) and (2,)"),
         ({"logits": torch.zeros(2, 1)}, "logits of shape (n_rows, 3), but got (2, 1)"),
@@ -382,8 +223,48 @@ def test_whole_numbers_may_be_of_32_bits(joint):
         ({"label": LABELS[2] > 0}, "label to be of int64 or int32, but got torch.bool"),
     ],
 )
-def test_what_torch_would_take_for_something_else_is_refused(loss, changed, said):
+def test_labels_that_torch_would_misread_are_rejected(loss, changed, said):
     given = dict(zip(("row", "annotator", "label"), LABELS, strict=True))
-    given |= {"logits": torch.zeros(2, 3), "layer": Confusion(2, 3), **changed}
+    given |= {"logits": torch.zeros(2, 3), "model": Confusion(2, 3), **changed}
     with pytest.raises(InputError, match=re.escape(said)):
         loss(**given)
+
+
+class ByItem(AnnotatorModel):
+    """One matrix per item, whoever labels it."""
+
+    def __init__(self, matrices):
+        super().__init__()
+        self.n_annotators, self.n_classes = 1, matrices.shape[1]
+        self.by_item = matrices
+
+    def log_likelihood(self, annotator, label, item=None):
+        return self.by_item[item, :, label].log()
+
+    def matrices(self, annotators=None, items=None):
+        return self.by_item.mean(0, keepdim=True)
+
+
+@pytest.mark.parametrize("loss", [crowd_nll, joint_nll])
+def test_errors_may_depend_on_the_item(loss):
+    rng = np.random.default_rng(10)
+    matrices = torch.from_numpy(rng.dirichlet(np.ones(3), (9, 3)))
+    row, item, label = torch.tensor([0, 1]), torch.tensor([7, 4]), torch.tensor([2, 1])
+    logits = torch.from_numpy(rng.normal(size=(2, 3)))
+    p = torch.softmax(logits, 1)
+    expected = -sum((p[k] * matrices[item[k], :, label[k]]).sum().log() for k in range(2)) / 2
+    found = loss(logits, ByItem(matrices), row, torch.zeros_like(row), label, item)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_model_of_another_structure_has_the_same_loss(joint):
+    rng = np.random.default_rng(11)
+    layer, labels = random_layer(rng), random_labels(rng, 12, 5, 4)
+    logits = torch.from_numpy(rng.normal(size=(12, 4)))
+    fixed = FixedMatrices(layer.matrices())
+    ours, theirs = (
+        trace_regularized_nll(logits, model, *labels, 0.2, joint=joint).detach()
+        for model in (layer, fixed)
+    )
+    torch.testing.assert_close(ours, theirs)

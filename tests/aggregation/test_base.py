@@ -1,16 +1,16 @@
 """What holds for every aggregation alike."""
 
-import warnings
-
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references import random_table
-from sklearn.exceptions import ConvergenceWarning
+from references import fit_quietly, mean_diagonal, random_table
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from annotrace.aggregation import list_aggregations, make
-from annotrace.diagnosis import calibrated_confidence
+from annotrace.crowd.em import item_log_likelihood, posterior
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
@@ -21,9 +21,7 @@ seeds = st.integers(0, 10_000)
 
 
 def fitted(name, table, **given):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return make(name).fit(table, **given)
+    return fit_quietly(make(name), table, **given)
 
 
 @every
@@ -43,7 +41,7 @@ def test_renaming_changes_nothing_but_the_order(name, seed):
     np.testing.assert_allclose(after.posterior_[there], before.posterior_, atol=1e-6)
     matrices = after.confusion_[np.ix_(annotators, classes, classes)]
     np.testing.assert_allclose(matrices, before.confusion_, atol=1e-6)
-    np.testing.assert_allclose(after.skill_[annotators], before.skill_, atol=1e-6)
+    np.testing.assert_allclose(after.skill_[annotators], before.skill_, atol=1e-4)
 
 
 @every
@@ -90,7 +88,7 @@ def test_annotators_without_labels_have_the_pool(name, crowd):
 
 
 @every
-def test_gold_is_respected_and_teaches(name):
+def test_gold_items_are_certain(name):
     item, annotator, label, truth = random_table(np.random.default_rng(1), 300, 10, 3, skill=0.4)
     table = LabelTable.from_codes(item, annotator, label)
     gold = np.where(np.arange(300) < 150, truth, -1)
@@ -99,15 +97,14 @@ def test_gold_is_respected_and_teaches(name):
     np.testing.assert_allclose(model.confidence_[:150], 1)
 
 
-def test_confidence_allows_for_mistakes_made_together(crowd):
+def test_confidence_allows_for_errors_that_annotators_share(crowd):
     model = fitted("dawid-skene", crowd)
-    expected = calibrated_confidence(crowd, model.posterior_, model.confusion_)
-    np.testing.assert_allclose(model.confidence_, expected)
+    assert np.all(model.confidence_ <= model.posterior_.max(1) + 1e-12)
     assert model.confidence_.mean() < model.posterior_.max(1).mean()
 
 
-def test_small_crowds_settle():
-    """Strengths of priors creep on for long where labels are few, and the truth stays."""
+def test_small_crowds_converge():
+    """Strengths of priors keep creeping where labels are few, while the truth stays."""
     for seed in range(3):
         matrices = hammer_spammers(6, 3, skill=0.6, random_state=seed)
         table = simulate_labels(np.arange(400) % 3, matrices, labels_per_item=2, random_state=seed)
@@ -115,12 +112,13 @@ def test_small_crowds_settle():
 
 
 @every
-def test_the_past_of_an_annotator_counts(name, crowd):
-    past = np.zeros((6, 3, 3))
-    past[2] = 200 * np.array([[0.1, 0.45, 0.45], [0.45, 0.1, 0.45], [0.45, 0.45, 0.1]])
-    without, model = fitted(name, crowd), fitted(name, crowd, confusion_prior=past)
-    assert model.skill_[2] < without.skill_[2] - 0.1
-    assert model.skill_[2] < 0.4
+def test_counts_of_earlier_labels_count(name, crowd):
+    earlier = np.zeros((6, 3, 3))
+    earlier[2] = 200 * np.array([[0.1, 0.45, 0.45], [0.45, 0.1, 0.45], [0.45, 0.45, 0.1]])
+    without, model = fitted(name, crowd), fitted(name, crowd, prior_counts=earlier)
+    assert mean_diagonal(model)[2] < mean_diagonal(without)[2] - 0.1
+    assert mean_diagonal(model)[2] < 0.4
+    np.testing.assert_allclose(model.result_.prior_counts, earlier)
 
 
 @every
@@ -133,11 +131,11 @@ def test_labels_that_arrive_later_end_near_a_refit(name):
         for part in (first, ~first)
     )
     warm = fitted(name, early).partial_fit(late)
-    anew = fitted(name, table)
+    refitted = fitted(name, table)
     assert warm.table_.n_labels == len(item)
     assert warm.n_iter_ <= 10
-    assert np.mean(warm.predict() == anew.predict()) > 0.98
-    np.testing.assert_allclose(warm.skill_, anew.skill_, atol=0.03)
+    assert np.mean(warm.predict() == refitted.predict()) > 0.98
+    np.testing.assert_allclose(mean_diagonal(warm), mean_diagonal(refitted), atol=0.03)
 
 
 @every
@@ -173,40 +171,41 @@ def test_one_class_and_two_items(name):
     np.testing.assert_allclose(model.posterior_, 1)
 
 
-def test_predicting_before_learning_is_an_error():
-    with pytest.raises(InputError, match="call `fit` first"):
-        make("dawid-skene").predict()
+@every
+def test_an_aggregation_that_is_not_fitted_says_so(name, tmp_path):
+    model = make(name)
+    for use in (model.predict, lambda: model.save(tmp_path)):
+        with pytest.raises(NotFittedError):
+            use()
+    assert not hasattr(model, "posterior_")
 
 
-def test_answers_that_are_no_table_are_told():
+def test_only_tables_are_accepted():
     with pytest.raises(InputError, match=r"Expected a LabelTable, but got ndarray: make one with"):
         make().fit(np.array([[0, 1], [1, 1]]))
 
 
-def test_wrong_gold_and_past_are_told(crowd):
+def test_wrong_gold_and_prior_counts_are_rejected(crowd):
     with pytest.raises(InputError, match=r"shape \(30,\)"):
         make().fit(crowd, gold=[0, 1])
     with pytest.raises(InputError, match="annotator, true, reported"):
-        make().fit(crowd, confusion_prior=np.ones((2, 3, 3)))
-    with pytest.raises(InputError, match="at least 0"):
-        make().fit(crowd, confusion_prior=-np.ones((6, 3, 3)))
-
-
-def test_unknown_names_list_the_known():
-    with pytest.raises(InputError, match="there are hierarchical, majority"):
-        make("magic")
+        make().fit(crowd, prior_counts=np.ones((2, 3, 3)))
+    with pytest.raises(InputError, match="0 or more"):
+        make().fit(crowd, prior_counts=-np.ones((6, 3, 3)))
 
 
 @every
-def test_labels_that_cannot_be_compared_are_given_back(name):
+def test_labels_that_nothing_compares_are_returned(name):
     rng = np.random.default_rng(0)
     label = rng.integers(0, 3, 200)
     table = LabelTable.from_codes(np.arange(200), rng.integers(0, 4, 200), label)
-    np.testing.assert_array_equal(fitted(name, table).predict(), label)
+    model = fitted(name, table)
+    np.testing.assert_array_equal(model.predict(), label)
+    np.testing.assert_array_equal(model.confidence_, 0.5)
 
 
 @every
-def test_labels_that_cannot_be_compared_are_given_back_batch_by_batch(name):
+def test_labels_that_nothing_compares_are_returned_batch_by_batch(name):
     label, annotator = np.array([1, 0, 0, 0, 0, 0, 0]), np.array([1, 0, 0, 0, 1, 0, 1])
     batches = [
         LabelTable(
@@ -225,7 +224,7 @@ def test_labels_that_cannot_be_compared_are_given_back_batch_by_batch(name):
 
 
 @pytest.mark.parametrize("name", ["dawid-skene", "pooled", "hierarchical", "glad", "mace"])
-def test_a_fit_that_is_stopped_leaves_what_was_found(name, monkeypatch):
+def test_a_fit_that_is_interrupted_leaves_the_previous_result(name, monkeypatch):
     first, other = (
         _named(list("aabbcc"), ["kim", "lee"] * 3, list(labels)) for labels in ("xxyyxy", "yyxyyx")
     )
@@ -236,7 +235,7 @@ def test_a_fit_that_is_stopped_leaves_what_was_found(name, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(model), "_infer", stop)
+        patch.setattr(type(model.annotator_model_), "e_step", stop)
         for again in (model.fit, model.partial_fit):
             with pytest.raises(KeyboardInterrupt):
                 again(other)
@@ -245,3 +244,85 @@ def test_a_fit_that_is_stopped_leaves_what_was_found(name, monkeypatch):
     assert model.table_ == first
     expected = fitted(name, first).partial_fit(other)
     np.testing.assert_allclose(model.partial_fit(other).posterior_, expected.posterior_)
+
+
+PARAMS = {"smoothing": 0.3, "max_iter": 7, "knowing": 0.4, "n_steps": 2, "random_state": 5}
+
+
+@every
+def test_it_is_a_scikit_learn_estimator(name, crowd):
+    model = make(name)
+    known = model.get_params()
+    assert "random_state" in known
+    given = {key: value for key, value in PARAMS.items() if key in known}
+    assert model.set_params(**given) is model
+    assert {key: model.get_params()[key] for key in given} == given
+    shown = repr(model)
+    assert shown.startswith(f"{type(model).__name__}(")
+    assert all(f"{key}={value}" in shown for key, value in given.items())
+    with pytest.raises(ValueError, match="Invalid parameter 'nonsense'"):
+        model.set_params(nonsense=1)
+    assert fit_quietly(model, crowd) is model
+    copy = clone(model)
+    assert type(copy) is type(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "result_")
+    np.testing.assert_array_equal(fit_quietly(copy, crowd).posterior_, model.posterior_)
+
+
+@every
+def test_fitting_twice_is_fitting_once(name, crowd):
+    model = fitted(name, crowd)
+    posterior = model.posterior_.copy()
+    fit_quietly(model, crowd.select_items(np.arange(10)))
+    np.testing.assert_array_equal(fit_quietly(model, crowd).posterior_, posterior)
+
+
+@every
+def test_the_result_is_what_the_attributes_show(name, crowd):
+    model = fitted(name, crowd, gold={3: 1})
+    result = model.result_
+    assert result.table is model.table_ is crowd
+    assert result.posterior is model.posterior_
+    assert result.annotator_model is model.annotator_model_
+    assert result.gold[3] == 1
+    assert not result.has_classifier
+    np.testing.assert_array_equal(result.matrices(), model.confusion_)
+    np.testing.assert_array_equal(crowd.classes[result.estimate], model.predict())
+
+
+def test_predictions_are_plain_arrays():
+    text = _named(["a", "a", "b"], ["kim", "lee", "kim"], ["cat", "cat", "dog"])
+    assert make("majority").fit(text).predict().dtype.kind in "UO"
+    codes = LabelTable.from_codes([0, 0, 1], [0, 1, 0], [1, 1, 0])
+    assert make("majority").fit(codes).predict().dtype.kind == "i"
+
+
+@every
+def test_the_posterior_follows_from_the_annotator_model(name):
+    """Bayes' rule, except where votes stand for probabilities or Bayes is variational."""
+    item, annotator, label, _ = random_table(np.random.default_rng(5), 200, 8, 3, labels_each=6)
+    table = LabelTable.from_codes(item, annotator, label)
+    model = fitted(name, table)
+    likelihood = torch.from_numpy(item_log_likelihood(model.annotator_model_, table))
+    found = posterior(torch.from_numpy(model.prior_).log(), likelihood).numpy()
+    assert np.mean(found.argmax(1) == model.posterior_.argmax(1)) > 0.97
+    if name in ("dawid-skene", "one-coin", "glad"):
+        np.testing.assert_allclose(found, model.posterior_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_iter"), [("dawid-skene", 600), ("pooled", 100), ("hierarchical", 100)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_objective_never_falls(name, n_iter, seed):
+    item, annotator, label, _ = random_table(np.random.default_rng(seed), 20, 5, 3, skill=0.5)
+    table = LabelTable.from_codes(item, annotator, label)
+    objective = fit_quietly(make(name, max_iter=n_iter, tol=-1), table).objective_
+    assert len(objective) == n_iter
+    assert np.diff(objective).min() > -1e-8
+
+
+def test_a_warning_says_what_to_do_when_iterations_run_out(crowd):
+    with pytest.warns(ConvergenceWarning, match="increase `max_iter`"):
+        make("dawid-skene", max_iter=2, tol=0).fit(crowd)

@@ -21,10 +21,10 @@ from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
-from annotrace.labels.vocabulary import plain_names
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
+from annotrace.labels.vocabulary import plain_names
 from annotrace.parameters import Count, Number, Seed, check_parameters
 from annotrace.training.devices import seed_of
 from annotrace.undo import unchanged_unless_done
@@ -159,7 +159,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         model.load_state_dict(run.modules["annotators"])
         for name, value in run.learned.items():
             setattr(self, name, value)
-        self._state = model.e_step(problem)[0]
+        comparable = _is_comparable(problem)
+        self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
         self._take(run.result(model))
 
     @abstractmethod
@@ -175,9 +176,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
     def _has_converged(self, objective: list[float], n_labels: int) -> bool:
         return True
 
-    def _iterate(
-        self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int
-    ) -> None:
+    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int) -> None:
         comparable = _is_comparable(problem)
         objective: list[float] = []
         converged, initial = False, state

@@ -43,7 +43,7 @@ def test_objective_never_falls():
 
 def test_hard_items_and_poor_annotators_are_found():
     rng = np.random.default_rng(2)
-    item, annotator, label, truth = random_table(rng, 400, 10, 3, labels_each=8, skill=0.9)
+    item, annotator, label, _ = random_table(rng, 400, 10, 3, labels_each=8, skill=0.9)
     hard = item < 100
     label = np.where(hard | (annotator == 3), rng.integers(3, size=len(item)), label)
     model = fit_glad(item, annotator, label)

@@ -116,11 +116,11 @@ def test_weights_of_another_run_are_rejected(crowd, tmp_path):
     make("dawid-skene").fit(crowd).save(tmp_path / "one")
     others = crowd.select_items(np.arange(30))
     make("dawid-skene").fit(others).save(tmp_path / "other")
-    for name in ("model.safetensors",):
-        shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
-    with pytest.raises(RunError, match="damaged, its content is not what run.json says"):
+    name = "model.safetensors"
+    shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
+    with pytest.raises(RunError, match=r"damaged, its content is not what run\.json says"):
         at.load(tmp_path / "one")
-    (tmp_path / "one" / "model.safetensors").unlink()
+    (tmp_path / "one" / name).unlink()
     with pytest.raises(RunError, match=r"incomplete, there is no model\.safetensors"):
         at.load(tmp_path / "one")
 

@@ -4,7 +4,7 @@ import torch
 from crowds import blobs, digits
 
 import annotrace as at
-from annotrace.methods.lost_classes import Founding, LostClasses, worth_it
+from annotrace.methods.class_repair import ClassRepair, Split, minimum_gain
 from annotrace.simulate import pairwise_flippers, simulate_labels
 
 SKILL = 0.7
@@ -29,93 +29,95 @@ def learned(truth_to_class, n_items=900):
     counts = np.zeros((4, 3, 3))
     np.add.at(counts, (table.annotator, posterior.argmax(1)[table.item], table.label), 1)
     counts += 1 / 3
-    return LostClasses(table, posterior, counts / counts.sum(2, keepdims=True)), truth
+    return ClassRepair(table, posterior, counts / counts.sum(2, keepdims=True)), truth
 
 
-def test_classes_in_their_place_are_left_alone():
+def test_classes_in_the_right_order_are_left_alone():
     found, _ = learned([0, 1, 2])
-    assert not found.renamed
-    assert found.foundings == []
+    assert not found.is_swapped
+    assert found.splits == []
     np.testing.assert_array_equal(found.order, [0, 1, 2])
 
 
-def test_classes_that_traded_names_get_them_back():
+def test_swapped_classes_are_put_in_order():
     found, _ = learned([1, 2, 0])
-    assert found.renamed
-    assert found.foundings == []
-    begin = found.begin_matrices(None, fresh=np.zeros((4, 3, 3)))
-    np.testing.assert_allclose(begin, crowd_of(), atol=0.12)
+    assert found.is_swapped
+    assert found.splits == []
+    start = found.initial_matrices(None, fresh=np.zeros((4, 3, 3)))
+    np.testing.assert_allclose(start, crowd_of(), atol=0.12)
 
 
-def test_a_swap_that_chance_explains_is_no_swap():
+def test_a_swap_within_chance_is_not_one():
     truth = np.array([0, 1] * 5)
     table = labelled(truth, crowd_of(2, 2))
     nearly_even = np.tile([[0.48, 0.52], [0.5, 0.5]], (2, 1, 1))
-    assert not LostClasses(table, np.eye(2)[truth], nearly_even).renamed
+    assert not ClassRepair(table, np.eye(2)[truth], nearly_even).is_swapped
 
 
-def test_a_lost_class_is_founded_from_the_one_that_took_it_in():
+def test_a_collapsed_class_is_split_from_its_host():
     found, truth = learned([0, 1, 1])
-    assert found.foundings[0] == Founding(name=2, host=1)
-    begin = found.begin_posterior(found.foundings[0])
-    np.testing.assert_allclose(begin.sum(1), 1)
-    np.testing.assert_array_equal(begin[truth == 0, 0], 1)
-    assert begin[truth == 2, 2].mean() > begin[truth == 1, 2].mean() + 0.1
+    assert found.splits[0] == Split(collapsed=2, host=1)
+    start = found.initial_posterior(found.splits[0])
+    np.testing.assert_allclose(start.sum(1), 1)
+    np.testing.assert_array_equal(start[truth == 0, 0], 1)
+    assert start[truth == 2, 2].mean() > start[truth == 1, 2].mean() + 0.1
 
 
-def test_a_lost_class_may_be_under_another_name():
+def test_a_collapsed_class_may_be_under_another_name():
     # The true class 0 is learned as 2, and nothing as 0.
     found, truth = learned([2, 1, 1])
-    assert found.foundings[0] == Founding(name=2, host=1)
-    begin = found.begin_posterior(found.foundings[0])
-    np.testing.assert_array_equal(begin[truth == 0].argmax(1), 0)
+    assert found.splits[0] == Split(collapsed=2, host=1)
+    start = found.initial_posterior(found.splits[0])
+    np.testing.assert_array_equal(start[truth == 0].argmax(1), 0)
 
 
-def test_only_the_rows_of_the_two_begin_afresh():
+def test_only_the_rows_of_a_split_are_reinitialised():
     found, _ = learned([0, 1, 1])
     fresh = np.full((4, 3, 3), 1 / 3)
-    begin = found.begin_matrices(found.foundings[0], fresh)
-    np.testing.assert_array_equal(begin[:, 1:], fresh[:, 1:])
-    np.testing.assert_array_equal(begin[:, 0], found.confusion[:, 0])
+    start = found.initial_matrices(found.splits[0], fresh)
+    np.testing.assert_array_equal(start[:, 1:], fresh[:, 1:])
+    np.testing.assert_array_equal(start[:, 0], found.confusion[:, 0])
 
 
-def test_a_rare_class_is_not_a_lost_one():
+def test_a_rare_class_has_not_collapsed():
     truth = np.r_[np.zeros(980, int), np.ones(20, int)]
     confusion = np.tile([[0.95, 0.05], [0.1, 0.9]], (4, 1, 1))
     table = labelled(truth, confusion)
-    assert LostClasses(table, np.eye(2)[truth], confusion).foundings == []
+    assert ClassRepair(table, np.eye(2)[truth], confusion).splits == []
 
 
-def test_more_labels_ask_for_less_of_a_gain():
-    assert worth_it(100) == pytest.approx(0.03)
-    assert worth_it(10_000) == pytest.approx(0.003)
+def test_more_labels_need_less_of_a_gain():
+    assert minimum_gain(100) == pytest.approx(0.03)
+    assert minimum_gain(10_000) == pytest.approx(0.003)
 
 
-def test_trace_finds_the_classes_that_one_training_lost():
+def test_trace_repairs_the_classes_that_collapsed_in_one_training():
     train, test = digits()
     table = simulate_labels(
         train.y, pairwise_flippers(5, 10, 0.35, 23), labels_per_item=1, random_state=23
     )
-    settings = {"pool": False, "restarts": 1, "random_state": 23}
-    model = at.TraceRegularized(mixup=1.0, **settings).fit(train.X, table)
+    settings = {"structure": "full", "random_state": 23}
+    recipe = at.Recipe(n_init=1, mixup=1.0)
+    model = at.TraceRegularized(recipe=recipe, **settings).fit(train.X, table)
     assert model.score(test.X, test.y) > 0.95
-    assert model.chosen_["restart"] > 0, "the first training found them all: choose another draw"
-    # One without mixup that is not kept changes nothing in those that mend.
-    tried = at.TraceRegularized(mixup="auto", **settings).fit(train.X, table)
+    assert model.chosen_["init"] > 0, "no class collapsed in the first training: take another draw"
+    # A training without mixup that is not kept changes nothing in those that repair.
+    tried = at.TraceRegularized(recipe=at.Recipe(n_init=1), **settings).fit(train.X, table)
     assert tried.chosen_ == model.chosen_
     np.testing.assert_array_equal(tried.posterior_, model.posterior_)
 
 
-def test_cross_fitting_finds_a_class_that_its_start_lost(monkeypatch):
+def test_cross_fitting_repairs_a_class_that_its_initialisation_lacks(monkeypatch):
     X, y, table, _ = blobs(n_items=300, labels_per_item=1)
 
-    def begin_without_the_last(self, inner, data, settings):
-        self._has_matrices = False
-        inner.begin_with(torch.eye(3)[torch.from_numpy(np.minimum(y, 1)).long()])
+    def without_the_last_class(self, inner, data, settings):
+        inner.set_posterior(torch.eye(3)[torch.from_numpy(np.minimum(y, 1)).long()])
+        inner.count_matrices(inner.posterior)
         return []
 
-    monkeypatch.setattr(at.CrossFittedEM, "_begin", begin_without_the_last)
-    model = at.CrossFittedEM(rounds=3, epochs=5, mixup=0, random_state=0).fit(X, table)
+    monkeypatch.setattr(at.CrossFittedEM, "_initialize", without_the_last_class)
+    params = {"init": "votes", "n_iter": 3, "epochs": 5, "mixup": 0, "random_state": 0}
+    model = at.CrossFittedEM(**params).fit(X, table)
     assert np.mean(model.posterior_.argmax(1) == y) > 0.95
     assert len(model.label_loss_) == 9
     assert model.label_loss_[-1] < model.label_loss_[2]

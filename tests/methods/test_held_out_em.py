@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from annotrace.aggregation.held_out import HeldOutEM
 from annotrace.labels import LabelTable
+from annotrace.methods.held_out_em import HeldOutEM
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 UNKNOWN = np.full(300, -1, np.int32)
 
 
-def crowd(n_items=300, labels_per_item=2, seed=0):
+def labelled_items(n_items=300, labels_per_item=2, seed=0):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 3, n_items)
     confusion = hammer_spammers(4, 3, 0.6, random_state=seed)
@@ -20,26 +20,26 @@ def crowd(n_items=300, labels_per_item=2, seed=0):
 
 def started(table, fold, logits, gold=UNKNOWN):
     em = HeldOutEM(table, fold, gold)
-    em.start(torch.softmax(logits, 1))
+    em.count_matrices(torch.softmax(logits, 1))
     return em
 
 
 def test_matrices_of_a_fold_are_counted_on_the_others():
-    table, _, _, fold, logits = crowd()
+    table, _, _, fold, logits = labelled_items()
     em = started(table, fold, logits)
     p = torch.softmax(logits, 1).numpy()
     for k in (0, 3):
         counts = np.zeros((4, 3, 3))
         for item, annotator, label in zip(table.item, table.annotator, table.label, strict=True):
             if fold[item] != k:
-                counts[annotator, label] += p[item]
+                counts[annotator, :, label] += p[item]
         expected = counts + em._prior.numpy()
-        expected /= expected.sum(1, keepdims=True)
-        np.testing.assert_allclose(em._columns.view(5, 4, 3, 3)[k], expected, rtol=1e-10)
+        expected /= expected.sum(2, keepdims=True)
+        np.testing.assert_allclose(em._held_out.view(5, 4, 3, 3)[k], expected, rtol=1e-10)
 
 
-def test_the_labels_of_a_fold_do_not_move_the_matrices_that_judge_it():
-    table, _, _, fold, logits = crowd()
+def test_the_labels_of_a_fold_do_not_change_the_matrices_that_judge_it():
+    table, _, _, fold, logits = labelled_items()
     label = np.where(fold[table.item] == 2, (table.label + 1) % 3, table.label)
     other = LabelTable.from_codes(
         table.item, table.annotator, label, n_items=300, n_annotators=4, n_classes=3
@@ -48,26 +48,26 @@ def test_the_labels_of_a_fold_do_not_move_the_matrices_that_judge_it():
     for labels in (table, other):
         em = started(labels, fold, logits)
         em._prior = torch.ones(1, 3, 3, dtype=torch.float64)
-        em._learn(em._count(torch.softmax(logits, 1)))
-        judges.append(em._columns.view(5, 4, 3, 3))
+        em._update_matrices(em._counts(torch.softmax(logits, 1)))
+        judges.append(em._held_out.view(5, 4, 3, 3))
     torch.testing.assert_close(judges[0][2], judges[1][2], rtol=1e-12, atol=0)
     assert not torch.allclose(judges[0][1], judges[1][1])
 
 
 def test_the_posterior_is_classifier_times_likelihood_of_the_labels(monkeypatch):
-    monkeypatch.setattr("annotrace.aggregation.held_out.STEPS", 1)
-    table, _, _, fold, logits = crowd()
+    monkeypatch.setattr("annotrace.methods.held_out_em.N_ITER", 1)
+    table, _, _, fold, logits = labelled_items()
     em = started(table, fold, logits)
-    columns = em._columns.view(5, 4, 3, 3)
+    matrices = em._held_out.view(5, 4, 3, 3)
     em.run(logits)
     scores = torch.log_softmax(logits / em.temperature, 1)
     for item, annotator, label in zip(table.item, table.annotator, table.label, strict=True):
-        scores[item] += columns[fold[item], annotator, label].log()
+        scores[item] += matrices[fold[item], annotator, :, label].log()
     np.testing.assert_allclose(em.posterior, torch.softmax(scores, 1), rtol=1e-10)
 
 
-def test_it_finds_annotators_and_truth():
-    table, truth, confusion, fold, logits = crowd()
+def test_annotators_and_truth_are_recovered():
+    table, truth, confusion, fold, logits = labelled_items()
     em = started(table, fold, logits)
     em.run(logits)
     assert np.mean(em.posterior.argmax(1).numpy() == truth) > 0.9
@@ -76,16 +76,16 @@ def test_it_finds_annotators_and_truth():
 
 
 @pytest.mark.parametrize("factor", [0.25, 4.0])
-def test_the_temperature_takes_back_what_the_classifier_is_too_sure_of(factor):
-    table, _, _, fold, logits = crowd(n_items=300, labels_per_item=4)
+def test_the_temperature_corrects_overconfidence(factor):
+    table, _, _, fold, logits = labelled_items(n_items=300, labels_per_item=4)
     plain, scaled = started(table, fold, logits), started(table, fold, logits)
     plain.run(logits)
     scaled.run(factor * logits)
     assert scaled.temperature == pytest.approx(factor * plain.temperature, rel=0.15)
 
 
-def test_known_classes_stay_and_judge_annotators():
-    table, truth, _, fold, logits = crowd(labels_per_item=1)
+def test_gold_items_stay_certain():
+    table, truth, _, fold, logits = labelled_items(labels_per_item=1)
     gold = UNKNOWN.copy()
     gold[:100] = truth[:100]
     em = started(table, fold, -logits, gold)
@@ -94,11 +94,22 @@ def test_known_classes_stay_and_judge_annotators():
     assert torch.all(em.posterior[:100].max(1).values == 1)
 
 
-def test_given_matrices_are_where_it_begins():
-    table, _, confusion, fold, _ = crowd()
+def test_given_matrices_are_the_start():
+    table, _, confusion, fold, _ = labelled_items()
     em = HeldOutEM(table, fold, UNKNOWN)
-    em.start_from(torch.from_numpy(confusion))
+    em.set_matrices(torch.from_numpy(confusion))
     for k in range(5):
-        np.testing.assert_allclose(
-            em._columns.view(5, 4, 3, 3)[k].transpose(1, 2), confusion, rtol=1e-10
-        )
+        np.testing.assert_allclose(em._held_out.view(5, 4, 3, 3)[k], confusion, rtol=1e-10)
+
+
+def test_the_score_is_the_loss_per_label_at_the_best_temperature():
+    table, _, confusion, fold, logits = labelled_items()
+    em = HeldOutEM(table, fold, UNKNOWN)
+    em.set_matrices(torch.from_numpy(confusion))
+    losses = []
+    for temperature in np.exp(np.linspace(-1.5, 1.5, 61)):
+        scores = torch.log_softmax(logits / temperature, 1)
+        for item, annotator, label in zip(table.item, table.annotator, table.label, strict=True):
+            scores[item] += torch.from_numpy(np.log(confusion[annotator, :, label]))
+        losses.append(-float(torch.logsumexp(scores, 1).sum()) / table.n_labels)
+    assert em.score(logits) == pytest.approx(min(losses), abs=1e-4)

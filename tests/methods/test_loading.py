@@ -1,33 +1,28 @@
-"""What a run keeps: everything that the documentation says a fitted model has."""
+"""A loaded run has everything that the documentation says a fitted model has."""
 
 import re
 
 import numpy as np
 import pytest
-from crowds import blobs
+from crowds import NAMES, blobs, quick_params
 
 import annotrace as at
 from annotrace.methods.registry import METHODS
 
-QUICK = {
-    "auto": {"rounds": 1, "start": "votes"},
-    "crossfit": {"rounds": 1, "start": "votes"},
-    "trace": {"restarts": 1, "pool": False},
-}
-
 
 def documented(method):
-    """Names of learned attributes, from the docstrings of a class and those it comes from."""
+    """Names of learned attributes, from the docstrings of a class and its bases."""
     sections = [
-        (kind.__doc__ or "").partition("Attributes\n")[2] for kind in METHODS[method].__mro__
+        (kind.__doc__ or "").partition("Attributes\n")[2]
+        for kind in METHODS[method].factory.__mro__
     ]
     return set(re.findall(r"\b([a-z]\w*_)\b(?=[^\n]* : )", "\n".join(sections)))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", NAMES)
 def test_documented_attributes_survive_saving(name, tmp_path):
     X, _, table, confusion = blobs(n_items=80)
-    settings = {"confusion": confusion} if name == "oracle" else QUICK.get(name, {})
+    settings = quick_params(name, confusion)
     model = at.make(name, epochs=np.int64(4), random_state=3, **settings).fit(X, table)
     model.save(tmp_path / "run")
     loaded = at.load(tmp_path / "run")
@@ -41,15 +36,6 @@ def test_documented_attributes_survive_saving(name, tmp_path):
             assert np.asarray(after).dtype.kind == np.asarray(before).dtype.kind
 
 
-def test_an_aggregation_is_made_anew_from_the_labels_of_a_run(tmp_path):
-    X, truth, table, _ = blobs(n_items=80)
-    gold = {0: int(truth[0]), 5: int(truth[5])}
-    model = at.TwoStage(epochs=1, random_state=0).fit(X, table, gold=gold)
-    model.save(tmp_path / "run")
-    again = at.load(tmp_path / "run").aggregation_
-    np.testing.assert_array_equal(again.posterior_, model.aggregation_.posterior_)
-
-
 @pytest.mark.parametrize("kind", [bool, float, str, int])
 def test_classes_come_back_as_they_were(kind, tmp_path):
     X, truth, _, _ = blobs(n_items=60)
@@ -60,16 +46,33 @@ def test_classes_come_back_as_they_were(kind, tmp_path):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
-def test_settings_that_are_numpys_are_kept(tmp_path):
+def test_numpy_parameters_are_kept(tmp_path):
     X, _, table, _ = blobs(n_items=30)
     at.Vanilla(epochs=np.int64(2), lr=np.float32(0.5), random_state=0).fit(X, table).save(tmp_path)
     loaded = at.load(tmp_path)
     assert (loaded.epochs, loaded.lr) == (2, 0.5)
 
 
-def test_runs_with_the_former_names_of_parameters_load(tmp_path):
-    X, truth, _, _ = blobs(n_items=60)
-    at.Vanilla(epochs=1, random_state=0, cuda_graphs=False).fit(X, truth).save(tmp_path)
-    path = tmp_path / "run.json"
-    path.write_text(path.read_text().replace('"cuda_graphs"', '"fast"'))
-    assert at.load(tmp_path).cuda_graphs is False
+@pytest.mark.parametrize("recipe", [at.Recipe(n_init=1, mixup=0.0, repair=False), "default", None])
+def test_the_recipe_is_kept(recipe, tmp_path):
+    X, _, table, _ = blobs(n_items=30)
+    at.TraceRegularized(epochs=1, recipe=recipe, random_state=0).fit(X, table).save(tmp_path)
+    assert at.load(tmp_path).recipe == recipe
+
+
+def test_a_method_without_annotators_leaves_no_confusion_of_an_earlier_run(tmp_path):
+    X, _, table, _ = blobs(n_items=30)
+    at.GeneralizedEM(epochs=4, random_state=0).fit(X, table).save(tmp_path)
+    assert (tmp_path / "confusion.npz").exists()
+    at.Vanilla(epochs=1, random_state=0).fit(X, table).save(tmp_path)
+    assert not (tmp_path / "confusion.npz").exists()
+    assert not hasattr(at.load(tmp_path), "confusion_")
+
+
+def test_a_loaded_classifier_can_be_fitted_again(tmp_path):
+    X, _, table, _ = blobs(n_items=60)
+    at.GeneralizedEM(epochs=4, random_state=0).fit(X, table).save(tmp_path)
+    loaded = at.load(tmp_path)
+    network = loaded.network_
+    loaded.set_params(warm_start=True).fit(X, table)
+    assert loaded.network_ is network

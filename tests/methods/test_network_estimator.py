@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+import torch
 from crowds import blobs
 
 import annotrace as at
 from annotrace.errors import InputError
 from annotrace.labels.codes import split_positions
+from annotrace.training import Batch
 
 
 def held_out_predictions(model, X, n_items):
-    """What the chosen epoch says of the held-out items, and which these are."""
+    """Predictions of the selected epoch for the held-out items, and which these are."""
     _, held_out = split_positions(n_items, 0.1, 3)
     return model.predict(X[held_out]), held_out
 
@@ -49,3 +51,29 @@ def test_the_truth_must_be_there_to_be_selected_by():
         at.make("vanilla", epochs=1, select="truth").fit(X, blind)
     with pytest.raises(InputError, match="'labels' or 'truth', but got 'luck'"):
         at.make("vanilla", epochs=1, select="luck").fit(X, table)
+
+
+def test_training_stops_when_patience_runs_out():
+    X, _, table, _ = blobs()
+    model = at.make("vanilla", epochs=200, patience=3, lr=1e-1, random_state=0).fit(X, table)
+    held_out = [epoch.held_out for epoch in model.history_]
+    assert len(held_out) < 200
+    assert np.argmin(held_out) == len(held_out) - 4
+
+
+def test_gold_items_have_certain_logits_and_their_own_loss():
+    X, truth, table, _ = blobs(n_items=40)
+    gold = {0: int(truth[0]), 2: int(truth[2])}
+    model = at.GeneralizedEM(epochs=4, random_state=0).fit(X, table, gold=gold)
+    logits = torch.randn(4, 3)
+    none = torch.zeros(0, dtype=torch.long)
+    batch = Batch(torch.from_numpy(X[:4]), torch.arange(4), none, none, none)
+    given = []
+    loss = model._with_gold(batch, logits, lambda passed: given.append(passed) or torch.zeros(()))
+    certain = torch.softmax(given[0], 1)
+    for row in (0, 2):
+        assert certain[row, truth[row]] >= 1 - 1e-6
+    torch.testing.assert_close(given[0][[1, 3]], logits[[1, 3]])
+    log_p = torch.log_softmax(logits, 1)
+    expected = -(log_p[0, truth[0]] + log_p[2, truth[2]]) / 4
+    torch.testing.assert_close(loss, expected)

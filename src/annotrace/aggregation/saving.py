@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import annotator_frame
+from annotrace.diagnosis.verdict import Diagnosis
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
@@ -48,6 +49,11 @@ class Fitted(Protocol):
     @property
     def confidence_(self) -> NDArray[Any]:
         """Probability that each item's class is correct."""
+        ...
+
+    @property
+    def diagnosis_(self) -> Diagnosis:
+        """Whether the labels identify the truth."""
         ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -243,13 +249,9 @@ def _plain(value: Any) -> Any:
 
 
 def _read_table(tensors: dict[str, Tensor], positional: bool) -> LabelTable:
-    truth = tensors.get("truth")
-    return LabelTable(
-        *(tensors[name].numpy() for name in _CODES[:3]),
-        **{name: _unpack(tensors[name]) for name in _VOCABULARIES},
-        truth=None if truth is None else truth.numpy(),
-        positional=positional,
-    )
+    codes: dict[str, Any] = {name: tensors[name].numpy() for name in _CODES if name in tensors}
+    names: dict[str, Any] = {name: _unpack(tensors[name]) for name in _VOCABULARIES}
+    return LabelTable(**codes, **names, positional=positional)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

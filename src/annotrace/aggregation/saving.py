@@ -119,6 +119,7 @@ def save_run(model: Fitted, folder: Path) -> None:
     with atomic_write(folder / "model.safetensors") as file:
         file.write(content)
     result = model.result_
+    diagnosis = model.diagnosis_ if result.models_annotators else None
     write_classes(
         folder / "truth.csv",
         result.table.items.tolist(),
@@ -127,12 +128,15 @@ def save_run(model: Fitted, folder: Path) -> None:
         labels=result.table.classes[result.estimate],
         confidence=model.confidence_,
     )
-    write_csv(annotator_frame(result), folder / "annotators.csv")
+    write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv")
     if result.annotator_model is not None:
         write_confusion(folder, result.table, result.matrices())
     else:
         (folder / "confusion.npz").unlink(missing_ok=True)
-    description = _describe(model) | {"sha256": hashlib.sha256(content).hexdigest()}
+    description = _describe(model) | {
+        "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     with atomic_write(folder / "run.json") as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
 
@@ -220,7 +224,6 @@ def _describe(model: Fitted) -> dict[str, Any]:
             "labels": table.n_labels,
             "classes": table.n_classes,
         },
-        "diagnosis": model.diagnosis_.as_dict() if result.models_annotators else None,
         "versions": versions(),
     }
 

@@ -154,8 +154,7 @@ class HierarchicalModel(EMModel):
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
         self.annotators.update(counts)
-        self._alpha = self.annotators.alpha()
-        self.dirichlet = counts + self._alpha
+        self.dirichlet = counts + self.annotators.alpha()
         guess_counts = guessed.sum(1, keepdim=True)
         self.marginal = update_pool(guess_counts, self.marginal)
         self.guesses = guess_counts + self.marginal
@@ -171,7 +170,7 @@ class HierarchicalModel(EMModel):
         log_prior = (log_levels.view(2, 1) + log_classes.view(1, -1)).flatten().to(problem.dtype)
         log_joint = problem.labels.sum_matrices(torch.cat([logs, either], 1)).add_(log_prior)
         state, log_evidence = problem.e_step(log_joint)
-        lost = divergence(self.dirichlet, self._alpha, logs)
+        lost = divergence(self.dirichlet, self.annotators.alpha(), logs)
         lost += divergence(self.guesses, self.marginal, log_guesses)
         lost += divergence(self.classes, torch.ones_like(self.classes), log_classes)
         lost += divergence(self.levels, torch.ones_like(self.levels), log_levels)

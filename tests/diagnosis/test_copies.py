@@ -28,7 +28,7 @@ def copied(table, of, by, share=1.0):
     copying = np.random.default_rng(2).random(len(label)) < share
     for row in np.flatnonzero((table.annotator == by) & copying):
         label[row] = said.get(table.item[row], label[row])
-    return table._replace(label=label)
+    return table.replace(label=label)
 
 
 def repeated(table, of):
@@ -101,7 +101,7 @@ def test_items_that_mislead_everybody_accuse_nobody(truth, confusion):
             for seen in (truth, seems)
         )
         label = np.where(rng.random(clear.n_labels) < 0.5, clear.label, misled.label)
-        table = clear._replace(label=label)
+        table = clear.replace(label=label)
         assert pairs(find_copies(table, NOTHING_KNOWN, confusion)) == []
 
 
@@ -123,7 +123,7 @@ def test_two_who_are_right_against_the_others_are_cleared_by_the_known_truth(tru
         simulate_labels(seen, confusion, labels_per_item=6, random_state=0)
         for seen in (truth, seems)
     )
-    table = right._replace(label=np.where(right.annotator < 2, right.label, misled.label))
+    table = right.replace(label=np.where(right.annotator < 2, right.label, misled.label))
     prior = np.full(N_CLASSES, 1 / N_CLASSES)
     given = table, np.eye(N_CLASSES)[seems], confusion
     assert pairs(diagnose(*given, prior=prior).copies) == [(0, 1)]
@@ -159,7 +159,7 @@ def test_nobody_to_compare(n_labels):
 
 def test_each_is_told_of_the_other(truth, confusion):
     table = simulate_labels(truth, confusion, labels_per_item=6, random_state=0)
-    table = copied(table, of=7, by=3)._replace(
+    table = copied(table, of=7, by=3).replace(
         annotators=np.array([f"spammer {k}" for k in range(12)])
     )
     prior = np.full(N_CLASSES, 1 / N_CLASSES)

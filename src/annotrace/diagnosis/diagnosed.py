@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +78,7 @@ class Diagnosed:
         table = self.table_
         if table.truth is None:
             return table
-        return replace(table, truth=np.where(self._learned(), np.int32(-1), table.truth))
+        return table.replace(truth=np.where(self._learned(), np.int32(-1), table.truth))
 
     def _learned(self) -> NDArray[np.bool_]:
         """Tell of which items the class was given to learn from, shape (n_items,)."""

@@ -40,7 +40,7 @@ def test_the_loss_is_cross_entropy_minus_the_log_volume(volume):
         gram = sum(matrix @ matrix.T for matrix in matrices)
     expected = -np.log(likelihoods).sum() / 3 - 0.5 * np.linalg.slogdet(gram)[1]
     loss = model._loss(batch_of(table), logits)
-    assert float(loss) == pytest.approx(expected, abs=1e-3)
+    assert loss.item() == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_log_determinant_of_a_singular_matrix_is_finite():

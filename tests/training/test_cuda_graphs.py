@@ -149,7 +149,7 @@ QUICK = {
 
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_learns_the_same_with_and_without_graphs(monkeypatch, name, schedule):
     capturer = CallAgain()
     plain = fitted(monkeypatch, name, None, schedule=schedule)

@@ -4,7 +4,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from annotrace.models import Confusion, crowd_nll
+from annotrace.crowd import Confusion, crowd_nll
 from torch import nn
 
 from annotrace.data import ArraySource

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 import torch
-from annotrace.models import Confusion
+from annotrace.crowd import Confusion
 from torch import nn
 
 from annotrace.training import RowAdam, parameter_groups

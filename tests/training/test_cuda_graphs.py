@@ -12,6 +12,7 @@ from torch import nn
 
 import annotrace as at
 from annotrace.errors import TrainingInterrupted
+from annotrace.methods import Recipe
 from annotrace.methods.registry import METHODS
 from annotrace.training import RowAdam, cuda_graphs, loop
 from annotrace.training.cuda_graphs import (
@@ -142,9 +143,9 @@ def fitted(monkeypatch, name, capturer, **settings):
 
 
 QUICK = {
-    "auto": {"restarts": 1, "rounds": 2},
-    "crossfit": {"start": "votes", "rounds": 2},
-    "trace": {"restarts": 1},
+    "auto": {"n_init": 1, "n_iter": 2},
+    "crossfit": {"init": "votes", "n_iter": 2},
+    "trace": {"recipe": Recipe(n_init=1)},
 }
 
 

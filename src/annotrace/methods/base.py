@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -55,10 +53,7 @@ from annotrace.training import (
     seeded,
     train,
 )
-from annotrace.undo import unchanged_unless_done
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from annotrace.undo import unchanged_unless_done, weights_unchanged_unless_done
 
 SAMPLE = 10_000
 PREDICT_BATCH = 1024
@@ -194,7 +189,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         check_parameters(self)
         previous = Previous.of(self) if self.warm_start and self.__sklearn_is_fitted__() else None
         modules = () if previous is None else previous.modules.values()
-        with unchanged_unless_done(self), _weights_unchanged_unless_done(modules):
+        with unchanged_unless_done(self), weights_unchanged_unless_done(modules):
             source, table = match(self, X, y, items)
             known = known_classes(table, gold)
             _check_learnable(table)
@@ -298,7 +293,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         check_is_fitted(self)
         source = rows_to_predict(self, X)
         device = next(self.network_.parameters()).device
-        logits = self._logits(_unlabelled(source, self.table_, device))
+        logits = self._logits(CrowdData.unlabelled(source, self.table_, device))
         probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
         return probabilities
 
@@ -439,28 +434,8 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         return torch.cat(parts).float() if parts else torch.empty(0, self.table_.n_classes)
 
 
-@contextmanager
-def _weights_unchanged_unless_done(modules: Collection[nn.Module]) -> Iterator[None]:
-    """Restore the weights of modules if the block raises."""
-    before = [deepcopy(module.state_dict()) for module in modules]
-    try:
-        yield
-    except BaseException:
-        for module, weights in zip(modules, before, strict=True):
-            module.load_state_dict(weights)
-            module.eval()
-        raise
-
-
 def _check_learnable(table: LabelTable) -> None:
     if table.n_classes < 2:
         raise InputError("The labels have one class only: there is nothing to learn.")
     if table.n_labels == 0:
         raise InputError("The table has no labels: there is nothing to learn.")
-
-
-def _unlabelled(source: ItemSource, table: LabelTable, device: torch.device) -> CrowdData:
-    none = np.empty(0, np.int32)
-    sizes = {"n_annotators": table.n_annotators, "n_classes": table.n_classes}
-    empty = LabelTable.from_codes(none, none, none, n_items=len(source), **sizes)
-    return CrowdData(source, empty, device)

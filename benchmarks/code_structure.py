@@ -72,10 +72,7 @@ class Module:
     def private_accesses(self) -> Iterator[str]:
         """Return accesses to private attributes that are not defined in this file."""
         own = {
-            name
-            for node in ast.walk(self.tree)
-            for name in _defined(node)
-            if name.startswith("_")
+            name for node in ast.walk(self.tree) for name in _defined(node) if name.startswith("_")
         }
         for node in ast.walk(self.tree):
             if (
@@ -152,7 +149,9 @@ def measure(src: Path) -> dict[str, float | int | str]:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     ]
-    given = sum((ast.get_docstring(node) or "").startswith(("Give", "Tell", "Say")) for node in nodes)
+    given = sum(
+        (ast.get_docstring(node) or "").startswith(("Give", "Tell", "Say")) for node in nodes
+    )
     private = [access for module in modules for access in module.private_accesses()]
     return {
         "source lines": sum(files),

@@ -3,8 +3,8 @@
 usage: python benchmarks/code_structure.py [SRC ...]     (default: src)
 
 Prints one row per measure and one column per source folder: lines, files, functions, their sizes,
-modules that one `fit` and one `aggregate` import from the package, modules in import cycles, private
-accesses across modules, docstrings that begin with "Give", and functions by what they implement.
+modules that one `fit` and one aggregation import from the package, modules in import cycles (imports
+inside functions count), private accesses across modules, and docstrings that begin with "Give".
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Module:
         self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Return all functions and methods."""
         return [
             node
             for node in ast.walk(self.tree)

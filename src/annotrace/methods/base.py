@@ -26,7 +26,13 @@ from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import plain_names
-from annotrace.methods.inputs import Items, known_class_codes, match, rows_to_predict
+from annotrace.methods.inputs import (
+    Items,
+    check_learnable,
+    known_class_codes,
+    match,
+    rows_to_predict,
+)
 from annotrace.methods.warm_start import Previous, matrices_by_name
 from annotrace.networks import Backbone, build_backbone
 from annotrace.parameters import (
@@ -59,27 +65,8 @@ SAMPLE = 10_000
 PREDICT_BATCH = 1024
 
 
-class _Learned:
-    """What `fit` sets; apart from the parameters, which a dataclass would take these for."""
-
-    classes_: NDArray[Any]
-    input_shape_: tuple[int, ...]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-    named_rows_: bool
-    versions_: dict[str, str]
-    table_: LabelTable
-    gold_: NDArray[np.int32]
-    network_: nn.Module
-    annotator_model_: AnnotatorModel | None
-    posterior_: NDArray[Any]
-    confusion_: NDArray[Any]
-    history_: list[Epoch]
-    result_: CrowdResult
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that learns from labels by many annotators.
 
     Parameters
@@ -192,7 +179,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         with unchanged_unless_done(self), weights_unchanged_unless_done(modules):
             source, table = match(self, X, y, items)
             known = known_classes(table, gold)
-            _check_learnable(table)
+            check_learnable(table)
             if previous is not None:
                 previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
             checkpoints = CheckpointSeries(
@@ -224,12 +211,12 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         """
         self.table_, self.gold_, self._checkpoints = table, gold, checkpoints
         self.classes_ = plain_names(table.classes)
-        self.input_shape_ = tuple(source.shape)
+        self.input_shape_: tuple[int, ...] = tuple(source.shape)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
         with seeded(self._seed, device), deterministic():
             data = CrowdData(source, table, device)
             if previous is None:
-                self.network_ = self._build_network(data).to(device)
+                self.network_: nn.Module = self._build_network(data).to(device)
             self._build_modules(device)
             if previous is not None:
                 self._initialize_from(previous)
@@ -247,7 +234,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
 
     def _build_modules(self, device: torch.device) -> None:
         """Build the modules that the method learns beside the network."""
-        self.annotator_model_ = None
+        self.annotator_model_: AnnotatorModel | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
         """Initialise what `_build_modules` built from a previous fit."""
@@ -432,10 +419,3 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         with autocast(data.device, self.precision):
             parts = [self.network_(data.inputs(item)) for item in items]
         return torch.cat(parts).float() if parts else torch.empty(0, self.table_.n_classes)
-
-
-def _check_learnable(table: LabelTable) -> None:
-    if table.n_classes < 2:
-        raise InputError("The labels have one class only: there is nothing to learn.")
-    if table.n_labels == 0:
-        raise InputError("The table has no labels: there is nothing to learn.")

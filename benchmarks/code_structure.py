@@ -3,8 +3,9 @@
 usage: python benchmarks/code_structure.py [SRC ...]     (default: src)
 
 Prints one row per measure and one column per source folder: lines, files, functions, their sizes,
-modules that one `fit` and one aggregation import from the package, modules in import cycles (imports
-inside functions count), private accesses across modules, and docstrings that begin with "Give".
+modules that one `fit` and one aggregation import from the package, modules in import cycles
+(imports inside functions count), private accesses across modules, and docstrings that begin with
+"Give".
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import plain_names
 from annotrace.parameters import Count, Number, Seed, check_parameters
-from annotrace.training.devices import seed_of
+from annotrace.seeds import seed_of
 from annotrace.undo import unchanged_unless_done
 
 if TYPE_CHECKING:
@@ -137,7 +137,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self) -> NDArray[Any]:
         """Return the most probable class of each item, by name, shape (n_items,)."""
         check_is_fitted(self)
-        return plain_names(self.table_.classes)[self.result_.estimate]
+        predicted: NDArray[Any] = plain_names(self.table_.classes)[self.result_.estimate]
+        return predicted
 
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder; `annotrace.load` reads it back."""
@@ -214,7 +215,10 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _take(self, result: CrowdResult) -> None:
         self.result_ = result
+        assert isinstance(result.annotator_model, EMModel)
         self.annotator_model_ = result.annotator_model
+        for name, value in self.annotator_model_.learned().items():
+            setattr(self, name, value)
         self.table_, self.gold_ = result.table, result.gold
         self.posterior_, self.prior_ = result.posterior, result.prior
         self.confusion_ = result.matrices()

@@ -184,14 +184,11 @@ class HierarchicalModel(EMModel):
         either = torch.logaddexp(seen, log_guesses + self.guess_rate.log())
         return either, (seen - either).exp_()
 
-    def doubt(self) -> Tensor:
-        """Return the share of doubtful items, shape ()."""
-        return self.levels[0, 0, 1] / self.levels.sum()
-
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices averaged over clear and doubtful items."""
         clear, guesses = self._means()
-        by_guess = (self.doubt() * self.guess_rate).to(clear.dtype)
+        doubtful = self.levels[0, 0, 1] / self.levels.sum()
+        by_guess = (doubtful * self.guess_rate).to(clear.dtype)
         return torch.lerp(clear, guesses.expand_as(clear), by_guess).clamp_min(SMALLEST).log()
 
     def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
@@ -201,6 +198,11 @@ class HierarchicalModel(EMModel):
         by_state = labels.sum_matrices(torch.cat([clear, either], 1)).view(labels.n_rows, 2, -1)
         log_levels = (self.levels / self.levels.sum()).log().view(2, 1).to(by_state.dtype)
         return torch.logsumexp(by_state + log_levels, 1)
+
+    def learned(self) -> dict[str, Any]:
+        """Return what the aggregation shows of the model, by attribute name."""
+        strength = self.annotators.strength
+        return {"guess_rate_": float(self.guess_rate), "strength_": float(strength)}
 
     def _means(self) -> tuple[Tensor, Tensor]:
         matrices = self.dirichlet / self.dirichlet.sum(2, keepdim=True)
@@ -233,10 +235,7 @@ class Hierarchical(IterativeAggregation):
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         super()._set_result(problem, model, state)
-        assert isinstance(model, HierarchicalModel)
         self.doubt_: NDArray[Any] = state[:, problem.shape[1] :].sum(1).numpy()
-        self.guess_rate_ = float(model.guess_rate)
-        self.strength_ = float(model.annotators.strength)
 
 
 def _margin(votes: Tensor) -> Tensor:

@@ -98,7 +98,7 @@ def _fit(aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | Non
 
 def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
     from annotrace.labels.vocabulary import look_up
-    from annotrace.training import seed_of
+    from annotrace.seeds import seed_of
 
     table = aggregation.table_
     print_annotators(aggregation.annotators_)

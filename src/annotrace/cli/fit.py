@@ -224,7 +224,7 @@ def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:
 
 
 def _tell(model: CrowdEstimator, out: Path, given: str, where: str) -> None:
-    from annotrace.training import seed_of
+    from annotrace.seeds import seed_of
 
     print_annotators(model.annotators_)
     chosen = {model.method: model.posterior_.argmax(axis=1)}

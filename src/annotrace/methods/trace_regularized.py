@@ -60,10 +60,9 @@ class TraceRegularized(NetworkEstimator):
         one, or another name in `annotrace.crowd.STRUCTURES`. "auto", the default, lets the recipe
         choose between these two.
     joint : bool, optional
-        Use the likelihood of an item's labels taken together (the model's own),
-        -log sum_i p(i | x) prod_r A[i, label], in place of eq. 4's, which takes each label by
-        itself. They are equal with one label per item. True by default, False by the paper's
-        protocol.
+        Use the model's own likelihood of an item's labels taken together, -log sum_i p(i | x)
+        prod_r A[i, label], in place of eq. 4's, which takes each label by itself. They are equal
+        with one label per item. True by default, False by the paper's protocol.
     **others
         See `NetworkEstimator` and `CrowdEstimator`.
 
@@ -93,9 +92,10 @@ class TraceRegularized(NetworkEstimator):
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Minimise eq. 4 over minibatches of items (Algorithm 1)."""
         self._lam = trial.params["lam"]
-        self._joint = self._or_protocol("joint") and (self.table_.labels_per_item() > 1).any()
+        several = bool((self.table_.labels_per_item() > 1).any())
+        self._joint = bool(self._or_protocol("joint")) and several
         self.annotator_model_ = self._make_annotators(trial.params["structure"]).to(data.device)
-        if trial.start is not None and hasattr(self.annotator_model_, "set_matrices"):
+        if trial.start is not None:
             self.annotator_model_.set_matrices(torch.from_numpy(trial.start.matrices))
         learned = nn.ModuleDict({"network": self.network_, "annotators": self.annotator_model_})
         return self._train(learned, self._objective(trial.mixup), data, settings)

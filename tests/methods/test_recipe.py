@@ -13,7 +13,17 @@ from annotrace.methods.recipe import is_swapped
 from annotrace.training import best_epoch
 
 # Methods of each kind that trains by gradient descent.
-NAMES = ["trace", "gem", "mbem", "single-cm", "wdn", "soft-bootstrap", "vanilla", "two-stage"]
+NAMES = [
+    "trace",
+    "geo-crowd-layer",
+    "gem",
+    "mbem",
+    "single-cm",
+    "wdn",
+    "soft-bootstrap",
+    "vanilla",
+    "two-stage",
+]
 X, TRUTH, TABLE, MATRICES = blobs(n_items=120)
 
 

@@ -66,4 +66,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write_page(folder / "annotators.md", title, results, [table])]
 
 
-EXPERIMENT = Experiment("annotators", "digits", None, load, runs, perform, draw)
+EXPERIMENTS = (Experiment("annotators", "digits", None, load, runs, perform, draw),)

@@ -91,7 +91,8 @@ def _check_settings(experiment: Experiment, options: Options, runs: list[dict[st
         if name in NOT_SETTABLE:
             raise InputError(f"--set {name}: {NOT_SETTABLE[name]}.")
         if name not in free:
-            raise InputError(f"--set {name}: no method of {experiment.name} has such a setting.")
+            flag = "--select" if name == "select" and options.select else f"--set {name}"
+            raise InputError(f"{flag}: no method of {experiment.name} has such a setting.")
 
 
 def _complete(experiment: Experiment, run: dict[str, Any], options: Options) -> Run:

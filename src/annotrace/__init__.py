@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         list_methods,
         make,
     )
-    from annotrace.methods.runs import load
+    from annotrace.methods import load
     from annotrace.report import write_report
 
 __all__ = [
@@ -71,7 +71,6 @@ _FOLDERS = ("aggregation", "data", "diagnosis", "methods", "nn", "plots", "simul
 _HOMES = {
     "LabelTable": "annotrace.labels",
     "allocate": "annotrace.allocation",
-    "load": "annotrace.methods.runs",
     "write_report": "annotrace.report",
 }
 

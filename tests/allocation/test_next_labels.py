@@ -171,7 +171,7 @@ def test_a_budget_pays_for_the_labels_that_it_is_the_price_of(model):
 def test_a_series_without_a_number_is_told_as_it_is(model):
     with pytest.raises(InputError, match="labels that 0 can give to be a whole number"):
         at.allocate(model, 5, available=pd.Series([np.nan, 3], index=[0, 5]))
-    with pytest.raises(InputError, match="`cost` names '0' more than once, with"):
+    with pytest.raises(InputError, match="`cost` has '0' more than once, with"):
         at.allocate(model, 5, cost=pd.Series([1.0, 2.0], index=[0, 0]))
 
 

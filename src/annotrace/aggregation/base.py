@@ -21,10 +21,10 @@ from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
-from annotrace.labels.vocabulary import plain_names
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
+from annotrace.labels.vocabulary import plain_names
 from annotrace.parameters import Count, Number, Seed, check_parameters
 from annotrace.training.devices import seed_of
 from annotrace.undo import unchanged_unless_done
@@ -137,7 +137,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self) -> NDArray[Any]:
         """Return the most probable class of each item, by name, shape (n_items,)."""
         check_is_fitted(self)
-        return plain_names(self.table_.classes)[self.result_.estimate]
+        predicted: NDArray[Any] = plain_names(self.table_.classes)[self.result_.estimate]
+        return predicted
 
     def save(self, folder: str | Path) -> None:
         """Write the result to a folder; `annotrace.load` reads it back."""
@@ -175,9 +176,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
     def _has_converged(self, objective: list[float], n_labels: int) -> bool:
         return True
 
-    def _iterate(
-        self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int
-    ) -> None:
+    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int) -> None:
         comparable = _is_comparable(problem)
         objective: list[float] = []
         converged, initial = False, state
@@ -215,7 +214,10 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _take(self, result: CrowdResult) -> None:
         self.result_ = result
+        assert isinstance(result.annotator_model, EMModel)
         self.annotator_model_ = result.annotator_model
+        for name, value in self.annotator_model_.learned().items():
+            setattr(self, name, value)
         self.table_, self.gold_ = result.table, result.gold
         self.posterior_, self.prior_ = result.posterior, result.prior
         self.confusion_ = result.matrices()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,6 +58,10 @@ class EMModel(MatrixModel):
     @abstractmethod
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
         """Return the states of items, shape (n_items, n_states), and the objective."""
+
+    def learned(self) -> dict[str, Any]:
+        """Return what the aggregation shows of the model, by attribute name."""
+        return {}
 
     def warm_start(self, previous: EMModel) -> None:
         """Copy what was learned from fewer annotators, items or classes."""

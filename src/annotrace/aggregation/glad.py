@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -165,6 +164,10 @@ class GLADModel(EMModel):
         skill = torch.sigmoid(self.ability * self.log_ease.exp().median())
         return one_coin_matrices(skill, self.n_classes).log()
 
+    def learned(self) -> dict[str, Any]:
+        """Return what the aggregation shows of the model, by attribute name."""
+        return {"ability_": self.ability.numpy(), "ease_": self.log_ease.exp().numpy()}
+
     def _log_density(self, problem: CrowdProblem) -> float:
         away = (self.ability - TYPICAL).square().sum() + (self.log_ease - TYPICAL).square().sum()
         density = -away.double() / 2
@@ -197,18 +200,6 @@ class GLAD(IterativeAggregation):
     max_iter: Count = 100
 
     method: ClassVar[str] = "glad"
-
-    @property
-    def ability_(self) -> NDArray[Any]:
-        """Ability of each annotator, shape (n_annotators,)."""
-        ability: NDArray[Any] = self.annotator_model_.ability.numpy()
-        return ability
-
-    @property
-    def ease_(self) -> NDArray[Any]:
-        """Ease of each item, shape (n_items,)."""
-        ease: NDArray[Any] = self.annotator_model_.log_ease.exp().numpy()
-        return ease
 
     def _make_model(self, problem: CrowdProblem) -> GLADModel:
         return GLADModel(problem, self.n_steps)

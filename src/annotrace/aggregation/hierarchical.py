@@ -1,4 +1,4 @@
-r"""The default: annotators with a skill of their own and the pool's errors, items clear or doubtful.
+r"""The default: annotators with their own skill and the pool's errors, items clear or doubtful.
 
 No known method is best everywhere: some crowds want one number per annotator, some the full
 matrix, and where annotators err *together*, on items that are hard for all, a full matrix
@@ -154,8 +154,7 @@ class HierarchicalModel(EMModel):
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
         self.annotators.update(counts)
-        self._alpha = self.annotators.alpha()
-        self.dirichlet = counts + self._alpha
+        self.dirichlet = counts + self.annotators.alpha()
         guess_counts = guessed.sum(1, keepdim=True)
         self.marginal = update_pool(guess_counts, self.marginal)
         self.guesses = guess_counts + self.marginal
@@ -171,7 +170,7 @@ class HierarchicalModel(EMModel):
         log_prior = (log_levels.view(2, 1) + log_classes.view(1, -1)).flatten().to(problem.dtype)
         log_joint = problem.labels.sum_matrices(torch.cat([logs, either], 1)).add_(log_prior)
         state, log_evidence = problem.e_step(log_joint)
-        lost = divergence(self.dirichlet, self._alpha, logs)
+        lost = divergence(self.dirichlet, self.annotators.alpha(), logs)
         lost += divergence(self.guesses, self.marginal, log_guesses)
         lost += divergence(self.classes, torch.ones_like(self.classes), log_classes)
         lost += divergence(self.levels, torch.ones_like(self.levels), log_levels)
@@ -185,14 +184,11 @@ class HierarchicalModel(EMModel):
         either = torch.logaddexp(seen, log_guesses + self.guess_rate.log())
         return either, (seen - either).exp_()
 
-    def doubt(self) -> Tensor:
-        """Return the share of doubtful items, shape ()."""
-        return self.levels[0, 0, 1] / self.levels.sum()
-
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices averaged over clear and doubtful items."""
         clear, guesses = self._means()
-        by_guess = (self.doubt() * self.guess_rate).to(clear.dtype)
+        doubtful = self.levels[0, 0, 1] / self.levels.sum()
+        by_guess = (doubtful * self.guess_rate).to(clear.dtype)
         return torch.lerp(clear, guesses.expand_as(clear), by_guess).clamp_min(SMALLEST).log()
 
     def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
@@ -202,6 +198,11 @@ class HierarchicalModel(EMModel):
         by_state = labels.sum_matrices(torch.cat([clear, either], 1)).view(labels.n_rows, 2, -1)
         log_levels = (self.levels / self.levels.sum()).log().view(2, 1).to(by_state.dtype)
         return torch.logsumexp(by_state + log_levels, 1)
+
+    def learned(self) -> dict[str, Any]:
+        """Return what the aggregation shows of the model, by attribute name."""
+        strength = self.annotators.strength
+        return {"guess_rate_": float(self.guess_rate), "strength_": float(strength)}
 
     def _means(self) -> tuple[Tensor, Tensor]:
         matrices = self.dirichlet / self.dirichlet.sum(2, keepdim=True)
@@ -234,10 +235,7 @@ class Hierarchical(IterativeAggregation):
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         super()._set_result(problem, model, state)
-        assert isinstance(model, HierarchicalModel)
         self.doubt_: NDArray[Any] = state[:, problem.shape[1] :].sum(1).numpy()
-        self.guess_rate_ = float(model.guess_rate)
-        self.strength_ = float(model.annotators.strength)
 
 
 def _margin(votes: Tensor) -> Tensor:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.aggregation.base import IterativeAggregation
@@ -51,12 +50,11 @@ class MACEModel(EMModel):
     def __init__(self, problem: CrowdProblem, knowing: float, guessing: float) -> None:
         super().__init__(problem)
         n_annotators, n, _ = problem.shape
-        full = {"dtype": problem.dtype}
-        self.register_buffer("known", torch.full((n_annotators, n), INITIAL_KNOWN, **full))
-        self.register_buffer("knows", torch.full((n_annotators, 1, 2), knowing, **full))
-        self.register_buffer("guesses", torch.full((n_annotators, 1, n), guessing, **full))
-        self._knowing_prior = torch.full((1, 1, 2), knowing, **full)
-        self._guessing_prior = torch.full((1, 1, n), guessing, **full)
+        self._knowing_prior = self.prior.new_full((1, 1, 2), knowing)
+        self._guessing_prior = self.prior.new_full((1, 1, n), guessing)
+        self.register_buffer("known", self.prior.new_full((n_annotators, n), INITIAL_KNOWN))
+        self.register_buffer("knows", self._knowing_prior.repeat(n_annotators, 1, 1))
+        self.register_buffer("guesses", self._guessing_prior.repeat(n_annotators, 1, 1))
 
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Update who knows, and how they guess."""
@@ -81,19 +79,22 @@ class MACEModel(EMModel):
         lost += divergence(self.guesses, self._guessing_prior, log_guesses)
         return posterior, log_evidence + float(problem.log_prior_counts(logs) - lost)
 
-    def knowing(self) -> Tensor:
-        """Return the probability that each annotator knows, shape (n_annotators,)."""
-        return self.knows[:, 0, 0] / self.knows.sum((1, 2))
-
-    def guess_marginal(self) -> Tensor:
-        """Return what each annotator reports when guessing, shape (n_annotators, n_classes)."""
-        return self.guesses[:, 0] / self.guesses.sum(2)
-
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices at the posterior means."""
         same = torch.eye(self.n_classes, dtype=self.knows.dtype)
-        guesses = self.guess_marginal()[:, None].expand(-1, self.n_classes, -1)
-        return torch.lerp(guesses, same, self.knowing()[:, None, None]).clamp_min(SMALLEST).log()
+        knowing, marginal = self._means()
+        guesses = marginal[:, None].expand(-1, self.n_classes, -1)
+        return torch.lerp(guesses, same, knowing[:, None, None]).clamp_min(SMALLEST).log()
+
+    def learned(self) -> dict[str, Any]:
+        """Return what the aggregation shows of the model, by attribute name."""
+        knowing, marginal = self._means()
+        return {"knowing_": knowing.numpy(), "guess_marginal_": marginal.numpy()}
+
+    def _means(self) -> tuple[Tensor, Tensor]:
+        """Return who knows, (n_annotators,), and what they guess, (n_annotators, n_classes)."""
+        knowing = self.knows[:, 0, 0] / self.knows.sum((1, 2))
+        return knowing, self.guesses[:, 0] / self.guesses.sum(2)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -122,18 +123,6 @@ class MACE(IterativeAggregation):
     max_iter: Count = 100
 
     method: ClassVar[str] = "mace"
-
-    @property
-    def knowing_(self) -> NDArray[Any]:
-        """Probability that an annotator knows, shape (n_annotators,)."""
-        knowing: NDArray[Any] = self.annotator_model_.knowing().numpy()
-        return knowing
-
-    @property
-    def guess_marginal_(self) -> NDArray[Any]:
-        """What an annotator reports when guessing, shape (n_annotators, n_classes)."""
-        marginal: NDArray[Any] = self.annotator_model_.guess_marginal().numpy()
-        return marginal
 
     def _make_model(self, problem: CrowdProblem) -> MACEModel:
         return MACEModel(problem, self.knowing, self.guessing)

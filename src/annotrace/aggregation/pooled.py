@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.aggregation.base import IterativeAggregation
@@ -73,6 +72,10 @@ class PooledModel(EMModel):
         gained = log_vague(self.alpha) + problem.log_prior_counts(logs)
         return posterior, log_evidence + float(gained - lost)
 
+    def learned(self) -> dict[str, Any]:
+        """Return what the aggregation shows of the model, by attribute name."""
+        return {"pool_": self.alpha[0].numpy()}
+
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the posterior means."""
         return (self.dirichlet / self.dirichlet.sum(2, keepdim=True)).log()
@@ -94,12 +97,6 @@ class PooledDawidSkene(IterativeAggregation):
     """
 
     method: ClassVar[str] = "pooled"
-
-    @property
-    def pool_(self) -> NDArray[Any]:
-        """Parameters of the shared prior, shape (n_classes, n_classes)."""
-        pool: NDArray[Any] = self.annotator_model_.alpha[0].numpy()
-        return pool
 
     def _make_model(self, problem: CrowdProblem) -> PooledModel:
         return PooledModel(problem)

@@ -29,9 +29,7 @@ AGGREGATIONS: Registry[Aggregation] = Registry(
         2026,
     ),
     Entry("majority", MajorityVote, "the class most often reported", "folklore", 1785),
-    Entry(
-        "dawid-skene", DawidSkene, "one confusion matrix per annotator", "Dawid & Skene", 1979
-    ),
+    Entry("dawid-skene", DawidSkene, "one confusion matrix per annotator", "Dawid & Skene", 1979),
     Entry(
         "one-coin",
         partial(DawidSkene, one_coin=True),

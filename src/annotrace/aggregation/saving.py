@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import annotator_frame
+from annotrace.diagnosis.verdict import Diagnosis
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
@@ -48,6 +49,11 @@ class Fitted(Protocol):
     @property
     def confidence_(self) -> NDArray[Any]:
         """Probability that each item's class is correct."""
+        ...
+
+    @property
+    def diagnosis_(self) -> Diagnosis:
+        """Whether the labels identify the truth."""
         ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -113,6 +119,7 @@ def save_run(model: Fitted, folder: Path) -> None:
     with atomic_write(folder / "model.safetensors") as file:
         file.write(content)
     result = model.result_
+    diagnosis = model.diagnosis_ if result.models_annotators else None
     write_classes(
         folder / "truth.csv",
         result.table.items.tolist(),
@@ -121,12 +128,15 @@ def save_run(model: Fitted, folder: Path) -> None:
         labels=result.table.classes[result.estimate],
         confidence=model.confidence_,
     )
-    write_csv(annotator_frame(result), folder / "annotators.csv")
+    write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv")
     if result.annotator_model is not None:
         write_confusion(folder, result.table, result.matrices())
     else:
         (folder / "confusion.npz").unlink(missing_ok=True)
-    description = _describe(model) | {"sha256": hashlib.sha256(content).hexdigest()}
+    description = _describe(model) | {
+        "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
     with atomic_write(folder / "run.json") as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
 
@@ -214,7 +224,6 @@ def _describe(model: Fitted) -> dict[str, Any]:
             "labels": table.n_labels,
             "classes": table.n_classes,
         },
-        "diagnosis": model.diagnosis_.as_dict() if result.models_annotators else None,
         "versions": versions(),
     }
 
@@ -243,13 +252,9 @@ def _plain(value: Any) -> Any:
 
 
 def _read_table(tensors: dict[str, Tensor], positional: bool) -> LabelTable:
-    truth = tensors.get("truth")
-    return LabelTable(
-        *(tensors[name].numpy() for name in _CODES[:3]),
-        **{name: _unpack(tensors[name]) for name in _VOCABULARIES},
-        truth=None if truth is None else truth.numpy(),
-        positional=positional,
-    )
+    codes: dict[str, Any] = {name: tensors[name].numpy() for name in _CODES if name in tensors}
+    names: dict[str, Any] = {name: _unpack(tensors[name]) for name in _VOCABULARIES}
+    return LabelTable(**codes, **names, positional=positional)
 
 
 def _read_description(folder: Path) -> dict[str, Any]:

@@ -61,6 +61,12 @@ class AnnotatorModel(nn.Module, ABC):
             Rows sum to one.
         """
 
+    def set_matrices(self, matrices: Tensor) -> None:
+        """Start from matrices (n_annotators, n_classes, n_classes), if the structure can.
+
+        The default keeps the initial parameters.
+        """
+
     def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
         """Return the log-likelihood of each item's labels, shape (n_items, n_classes).
 
@@ -119,6 +125,8 @@ class FixedMatrices(MatrixModel):
 
     SMALLEST = 1e-12
 
+    log: Tensor
+
     def __init__(self, matrices: Tensor) -> None:
         super().__init__()
         self.n_annotators, self.n_classes = matrices.shape[:2]
@@ -131,7 +139,7 @@ class FixedMatrices(MatrixModel):
 
     def log_matrices(self) -> Tensor:
         """Return the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
-        return self.log  # type: ignore[return-value]
+        return self.log
 
     def set_matrices(self, matrices: Tensor) -> None:
         """Replace all matrices, shape (n_annotators, n_classes, n_classes)."""

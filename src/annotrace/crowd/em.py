@@ -83,9 +83,7 @@ def clamp_posterior(posterior: NDArray[Any], gold: NDArray[Any]) -> NDArray[Any]
     return clamped
 
 
-def expected_counts(
-    posterior: NDArray[Any], table: LabelTable | LabelIndex
-) -> NDArray[np.float64]:
+def expected_counts(posterior: NDArray[Any], table: LabelTable | LabelIndex) -> NDArray[np.float64]:
     """Count reports by true class, each item weighted by its posterior.
 
     Parameters

@@ -59,9 +59,9 @@ def fused_trace_regularized_nll(
 class _TraceRegularizedNLL(torch.autograd.Function):
     """The loss from the logarithms of all matrices.
 
-    With q the posterior of a label's true class, the gradient of the likelihood by log p is q summed
-    over the labels of a row, and that by log A the expected counts [annotator, true, reported]: the
-    E-step and the M-step's sum. Labels taken together share the posterior of their row.
+    With q the posterior of a label's true class, the gradient of the likelihood by log p is q
+    summed over the labels of a row, and that by log A the expected counts [annotator, true,
+    reported]: the E-step and the M-step's sum. Labels taken together share their row's posterior.
     """
 
     @staticmethod

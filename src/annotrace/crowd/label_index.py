@@ -80,15 +80,14 @@ class LabelIndex:
     @classmethod
     def from_table(cls, table: LabelTable, device: torch.device | None = None) -> LabelIndex:
         """Index all labels of a table; row k is item k."""
-        codes = (table.item, table.annotator, table.label)
         on_cpu = device is None or device.type == "cpu"
-        return cls(
-            *(torch.from_numpy(part.copy()).to(device) for part in codes),
-            table.n_items,
-            table.n_annotators,
-            table.n_classes,
-            offsets=torch.from_numpy(table.offsets.astype(np.int32)) if on_cpu else None,
+        row, annotator, label = (
+            torch.from_numpy(codes.copy()).to(device)
+            for codes in (table.item, table.annotator, table.label)
         )
+        sizes = table.n_items, table.n_annotators, table.n_classes
+        offsets = torch.from_numpy(table.offsets.astype(np.int32)) if on_cpu else None
+        return cls(row, annotator, label, *sizes, offsets=offsets)
 
     def sum_by_item(self, values: Tensor) -> Tensor:
         """Sum values (n_labels, width) over the labels of each item, (n_rows, width)."""

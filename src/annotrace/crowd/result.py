@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.pool import fill_unlabelled
+from annotrace.crowd.skills import AnnotatorPosterior, annotator_posterior
 from annotrace.labels.table import LabelTable
 
 
@@ -69,6 +70,20 @@ class CrowdResult:
             return True
         needed = np.where(self.gold >= 0, 1, 2)
         return bool(np.any(self.table.labels_per_item() >= needed))
+
+    @cached_property
+    def annotators(self) -> AnnotatorPosterior:
+        """What is known about each annotator: the one definition of skill."""
+        return annotator_posterior(self)
+
+    @cached_property
+    def is_counted(self) -> NDArray[np.bool_]:
+        """Whether the labels of each item say something about annotators, shape (n_items,).
+
+        From labels alone, the only label of an item agrees with itself; not if the item is gold.
+        """
+        counted: NDArray[np.bool_] = (self.table.labels_per_item() > 1) | (self.gold >= 0)
+        return counted | self.has_classifier
 
     def matrices(self) -> NDArray[np.float64]:
         """Return the confusion matrices, averaged over items; the pool's where there are no labels.

@@ -1,4 +1,4 @@
-"""What can be trusted: pure functions of tables, matrices and posteriors."""
+"""What can be trusted: functions of a `CrowdResult`, or of tables, matrices and posteriors."""
 
 from annotrace.diagnosis.agreement import (
     cohen_kappa,
@@ -7,7 +7,9 @@ from annotrace.diagnosis.agreement import (
     pairwise_kappa,
 )
 from annotrace.diagnosis.calibration import calibration_error, reliability_curve
-from annotrace.diagnosis.confidence import calibrated_confidence
+from annotrace.diagnosis.confidence import calibrated_posterior, confidence
+from annotrace.diagnosis.fitted import FittedCrowd
+from annotrace.diagnosis.flags import Flag
 from annotrace.diagnosis.metrics import (
     balanced_accuracy,
     confusion_error,
@@ -19,19 +21,24 @@ from annotrace.diagnosis.metrics import (
     pooled_confusion,
     skills,
 )
+from annotrace.diagnosis.reasons import Reason
 from annotrace.diagnosis.suspects import rank_suspects
-from annotrace.diagnosis.uncertainty import CrowdPosterior, crowd_posterior
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
+from annotrace.diagnosis.wording import describe_flags, describe_reason
 
 __all__ = [
-    "CrowdPosterior",
     "Diagnosis",
+    "FittedCrowd",
+    "Flag",
+    "Reason",
     "balanced_accuracy",
-    "calibrated_confidence",
+    "calibrated_posterior",
     "calibration_error",
     "cohen_kappa",
+    "confidence",
     "confusion_error",
-    "crowd_posterior",
+    "describe_flags",
+    "describe_reason",
     "diagnose",
     "dominance_margins",
     "dominant_draws",

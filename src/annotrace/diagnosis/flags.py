@@ -1,120 +1,128 @@
-"""What there is to say of single annotators: spammers, adversaries, mix-ups, copies, few labels.
+"""Flags of single annotators: likely spammers, adversaries, confused classes, few labels.
 
-A flag is raised where the interval says so, not the estimate: people with few labels are not
-accused of anything but of having few labels.
+Flags are data; `annotrace.diagnosis.wording` turns them into words. A flag is raised where the
+interval says so, not the estimate: annotators with few labels are flagged for nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import defaultdict
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.beta_quantiles import beta_interval
-from annotrace.diagnosis.copies import Copies
-from annotrace.diagnosis.identifiability import Overlap
-from annotrace.diagnosis.uncertainty import CrowdPosterior
+from annotrace.crowd.result import CrowdResult
+from annotrace.crowd.skills import AnnotatorPosterior
 from annotrace.labels.table import LabelTable
 
-# Fewer labels a class than this leave a row of the matrix open, and a skill by .1 to .2 either way
-# where classes are two or three. Of a hundred classes, 300 labels leave it .04.
-FEW_LABELS_A_CLASS = 4
-# Answers are guesses if they are surely within .3 of being right as often as if given blindly, and
-# not surely .1 oftener; who is surely informed by .3 swaps names. See docs/trust.md.
-GUESSING, HARDLY = 0.3, 0.1
-# One in four taken for the same other class is a habit, not a slip.
-MIX_UP = 0.25
-SPAMMER = "spammer: answers do not depend on the item"
-ADVERSARIAL = "adversarial: right less often than by chance"
-_NAMED = 3
+FlagKind: TypeAlias = Literal["spammer", "adversarial", "confuses", "few-labels", "no-labels"]
+
+# With fewer labels per class a row of the matrix is hardly known, and the skill of two or three
+# classes is known to .1 or .2 either way.
+FEW_LABELS_PER_CLASS = 4
+# A spammer's chance-corrected accuracy is significantly within .3 of zero and not significantly
+# above .1. Set on simulated crowds; benchmarks/flags.py scores it on others.
+DEPENDENT, HARDLY = 0.3, 0.1
+# Confusing one item in four of a class with the same other class is systematic.
+SYSTEMATIC = 0.25
 
 
-def flag_annotators(
-    crowd: CrowdPosterior, copies: Copies, overlap: Overlap, table: LabelTable
-) -> tuple[tuple[str, ...], ...]:
-    """Give the flags of each annotator in words.
+class Flag(NamedTuple):
+    """One remark about one annotator.
+
+    Attributes
+    ----------
+    kind : {"spammer", "adversarial", "confuses", "few-labels", "no-labels"}
+    classes : tuple of int
+        The true and the reported class, for "confuses"; empty otherwise.
+    """
+
+    kind: FlagKind
+    classes: tuple[int, ...] = ()
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the flag says more than that there are few labels."""
+        return self.kind not in ("few-labels", "no-labels")
+
+
+Flags: TypeAlias = tuple[Flag, ...]
+
+
+def flag_annotators(result: CrowdResult, *, comparable: bool = True) -> tuple[Flags, ...]:
+    """Return the flags of each annotator.
 
     Parameters
     ----------
-    crowd : CrowdPosterior
-    copies : Copies
-    overlap : Overlap
-        Where people see different classes, nobody is judged by their answers: who sees one class,
-        and names it, is like one who always names it.
-    table : LabelTable
-        Whose names annotators and classes are called by.
+    result : CrowdResult
+    comparable : bool
+        Whether annotators have labelled items of the same classes. If not, nobody is flagged for
+        their answers: an annotator who sees one class, and reports it, looks like a spammer who
+        always reports it.
+
+    Returns
+    -------
+    tuple of length n_annotators
     """
+    flags: dict[int, list[Flag]] = defaultdict(list)
+    if comparable:
+        _flag_answers(result.annotators, flags)
+    _flag_few_labels(result.table, flags)
+    return tuple(tuple(flags[who]) for who in range(result.table.n_annotators))
+
+
+def _flag_few_labels(table: LabelTable, flags: dict[int, list[Flag]]) -> None:
     n_labels = table.labels_per_annotator()
-    faults = {} if overlap.apart else _faults(crowd, table.classes.tolist())
-    copiers = _copiers(copies, table.annotators.tolist())
-    few = n_labels < FEW_LABELS_A_CLASS * table.n_classes
-    flags = [[*faults.get(who, ()), *copiers.get(who, ())] for who in range(len(n_labels))]
-    for who in np.flatnonzero(few):
-        flags[who].append("few labels" if n_labels[who] else "no labels")
-    return tuple(map(tuple, flags))
+    for who in np.flatnonzero(n_labels < FEW_LABELS_PER_CLASS * table.n_classes).tolist():
+        flags[who].append(Flag("few-labels" if n_labels[who] else "no-labels"))
 
 
-def _faults(crowd: CrowdPosterior, classes: Sequence[Any]) -> dict[int, list[str]]:
-    """Tell what is wrong with the answers of annotators, by code."""
-    adversarial = (crowd.skills()[1] < 1 / len(classes)) & (crowd.informedness()[1] >= GUESSING)
-    spammer = _guessing(crowd) & ~adversarial
-    mistaken = _mix_ups(crowd, ~spammer, classes)
-    said = {int(who): [SPAMMER] for who in np.flatnonzero(spammer)}
-    said |= {int(who): [ADVERSARIAL] for who in np.flatnonzero(adversarial)}
-    for who, mixed in mistaken.items():
-        said.setdefault(who, []).extend(mixed)
-    return said
+def _flag_answers(annotators: AnnotatorPosterior, flags: dict[int, list[Flag]]) -> None:
+    shares = annotators.counts.sum(axis=(0, 2)) + 1
+    shares /= shares.sum()
+    dependence = answer_dependence(annotators.mean, shares)
+    adversarial = annotators.skill_interval()[1] < 1 / len(shares)
+    adversarial &= dependence >= DEPENDENT
+    low, high = annotators.chance_corrected_interval(shares)
+    spammer = (low > -DEPENDENT) & (low < HARDLY) & (high < DEPENDENT) & (dependence < DEPENDENT)
+    spammer &= ~adversarial
+    for who in np.flatnonzero(spammer).tolist():
+        flags[who].append(Flag("spammer"))
+    for who in np.flatnonzero(adversarial).tolist():
+        flags[who].append(Flag("adversarial"))
+    for who, true, reported in _systematic_errors(annotators, ~spammer):
+        flags[who].append(Flag("confuses", (true, reported)))
 
 
-def _guessing(crowd: CrowdPosterior) -> NDArray[np.bool_]:
-    """Tell whose answers do not depend on the item, (n_annotators,)."""
-    low, high = crowd.advantage()
-    blind = (low > -GUESSING) & (low < HARDLY) & (high < GUESSING)
-    guessing: NDArray[np.bool_] = blind & (crowd.informedness()[0] < GUESSING)
-    return guessing
+def _systematic_errors(
+    annotators: AnnotatorPosterior, judged: NDArray[np.bool_]
+) -> list[tuple[int, int, int]]:
+    """List (annotator, true, reported) of systematic errors, the most frequent first."""
+    errors = annotators.mean * ~np.eye(annotators.mean.shape[1], dtype=bool)
+    frequent = np.flatnonzero((errors > SYSTEMATIC).any(axis=(1, 2)) & judged)
+    low = annotators.cell_interval(annotators=frequent)[0] * (errors[frequent] > 0)
+    place, true, reported = np.nonzero(low > SYSTEMATIC)
+    order = np.argsort(-low[place, true, reported], kind="stable")
+    cells = zip(frequent[place[order]], true[order], reported[order], strict=True)
+    return [(int(who), int(k), int(j)) for who, k, j in cells]
 
 
-def _mix_ups(
-    crowd: CrowdPosterior, judged: NDArray[np.bool_], classes: Sequence[Any]
-) -> dict[int, list[str]]:
-    """Tell who surely takes one class for another, the commonest first."""
-    mean, variance = crowd.moments.cell_mean, crowd.moments.cell_variance
-    wrong = ~np.eye(len(classes), dtype=bool)
-    # Quantiles cost: they are taken only where the mean is high enough.
-    cells = np.nonzero((mean > MIX_UP) & wrong & judged[:, None, None])
-    low = beta_interval(mean[cells], variance[cells], 0.9)[0]
-    mistaken: dict[int, list[tuple[int, int]]] = {}
-    for place in np.argsort(-low, kind="stable"):
-        if low[place] > MIX_UP:
-            who, true, said = (int(codes[place]) for codes in cells)
-            mistaken.setdefault(who, []).append((true, said))
-    return {who: _in_words(pairs, classes) for who, pairs in mistaken.items()}
+def answer_dependence(matrices: NDArray[Any], class_shares: NDArray[Any]) -> NDArray[np.float64]:
+    """Return how much the answers of annotators depend on the true class, (n_annotators,).
 
+    The root of the mean squared distance of the rows from their mean, divided by its maximum: 0
+    where all rows are equal, 1 for the identity and every other permutation, and q for q times the
+    identity plus a random answer.
 
-def _copiers(copies: Copies, annotators: Sequence[Any]) -> dict[int, list[str]]:
-    """Tell who answers like whom, the most alike first."""
-    like: dict[int, list[Any]] = {}
-    for place in np.argsort(-copies.share, kind="stable"):
-        one, other = int(copies.first[place]), int(copies.second[place])
-        like.setdefault(one, []).append(annotators[other])
-        like.setdefault(other, []).append(annotators[one])
-    return {
-        who: [f"copies: answers like {_first(names)}, even against all others"]
-        for who, names in like.items()
-    }
-
-
-def _in_words(pairs: list[tuple[int, int]], classes: Sequence[Any]) -> list[str]:
-    """Tell of pairs (true, reported) which go both ways, and which one way only."""
-    both = [(a, b) for a, b in pairs if a < b and (b, a) in pairs]
-    one_way = [(a, b) for a, b in pairs if (b, a) not in pairs]
-    mixed = [f"mixes up {classes[a]} and {classes[b]}" for a, b in both]
-    taken = [f"takes {classes[a]} for {classes[b]}" for a, b in one_way]
-    return [_first(said) for said in (mixed, taken) if said]
-
-
-def _first(said: list[Any]) -> str:
-    more = len(said) - _NAMED
-    return ", ".join(map(str, said[:_NAMED])) + (f" and {more} more such" if more > 0 else "")
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_annotators, n_classes, n_classes)
+    class_shares : ndarray of shape (n_classes,)
+        Weights of the rows: little is known about rare classes.
+    """
+    from_mean = matrices - np.einsum("i,rij->rj", class_shares, matrices)[:, None]
+    spread = np.einsum("i,rij,rij->r", class_shares, from_mean, from_mean, optimize=True)
+    largest = 1 - np.square(class_shares).sum()
+    dependence: NDArray[np.float64] = np.sqrt(spread / max(largest, 1e-9))
+    return dependence

@@ -1,14 +1,14 @@
-r"""Whether labels can tell the truth: the conditions, measured one by one.
+r"""Whether labels identify the true classes: the conditions, measured one by one.
 
-- *Dominance*, the paper's condition: in the mean over annotators, items of a class are called by
-  its name more often than items of any other class are (`margins`).
-- *Information*: labels depend on the truth at all, and on which of two classes it is
-  (`prediction`).
-- *Connection*: annotators are compared on the same items, or, where a classifier knows which items
-  are alike, on items of the same classes (`groups_of_annotators`, `class_overlap`).
+- *Dominance*, the paper's condition: averaged over annotators, items of a class are given its name
+  more often than items of any other class are (`margins`).
+- *Information*: labels depend on the true class at all, and on which of two classes it is
+  (`annotrace.diagnosis.prediction`).
+- *Connection*: annotators label the same items or, if a classifier knows which items are similar,
+  items of the same classes (`connected_groups`, `class_overlap`).
 - *Conditioning*: no two classes are reported alike by everybody (`class_distances`,
   `smallest_singular_value`).
-- *Names*: each class is called by its own name more than a permutation of names would explain
+- *Names*: each class is given its own name more often than a permutation of the names would explain
   (`best_names`).
 """
 
@@ -23,13 +23,15 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
+from annotrace.crowd.skills import AnnotatorPosterior
 from annotrace.diagnosis.metrics import dominance_margins
 from annotrace.labels.table import LabelTable
 
 TWO_SIDED_90 = 1.645
-MOST_SEPARATION = 0.6
-# Differences of cells that distances are worth: four seconds.
-_DIFFERENCES = 1e10
+# Of simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115).
+MAX_SEPARATION = 0.6
+# Differences of cells that `class_distances` computes: four seconds.
+_MAX_DIFFERENCES = 1e10
 
 
 class Estimate(NamedTuple):
@@ -40,34 +42,51 @@ class Estimate(NamedTuple):
     high: Any
 
 
-def margins(mean_draws: NDArray[Any]) -> Estimate:
-    """Give the dominance margin of each class (`dominance_margins`) with its error bar.
+def margins(mean: NDArray[Any], variance: NDArray[Any]) -> tuple[Estimate, NDArray[np.int64]]:
+    """Return the dominance margin of each class with its interval, and the rival of each class.
 
     Parameters
     ----------
-    mean_draws : ndarray of shape (n_draws, n_classes, n_classes)
-        Draws of the mean matrix.
+    mean, variance : ndarray of shape (n_classes, n_classes)
+        Of the mean confusion matrix, see `mean_confusion`.
 
     Returns
     -------
-    Estimate
+    margins : Estimate
         Each of shape (n_classes,).
+    rivals : ndarray of int, shape (n_classes,)
+        The other class that is most often given each class's name.
     """
-    drawn = np.stack([dominance_margins(mean) for mean in mean_draws])
-    value, bar = drawn.mean(axis=0), TWO_SIDED_90 * drawn.std(axis=0)
-    return Estimate(value, np.maximum(value - bar, -1), np.minimum(value + bar, 1))
+    rivals = (mean - np.diag(np.full(len(mean), np.inf))).argmax(axis=0)
+    value = dominance_margins(mean)
+    bar = TWO_SIDED_90 * np.sqrt(np.diagonal(variance) + variance[rivals, np.arange(len(mean))])
+    return Estimate(value, np.maximum(value - bar, -1), np.minimum(value + bar, 1)), rivals
 
 
-def groups_of_annotators(
-    table: LabelTable, known: NDArray[np.bool_] | None = None
+def mean_confusion(
+    annotators: AnnotatorPosterior, labelled: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and variance of the mean matrix over annotators with labels.
+
+    Returns
+    -------
+    mean, variance : ndarray of shape (n_classes, n_classes)
+    """
+    who = np.flatnonzero(labelled) if labelled.any() else np.arange(len(labelled))
+    variance = annotators.cell_variance(who).sum(axis=0) / len(who) ** 2
+    return annotators.mean[who].mean(axis=0), variance
+
+
+def connected_groups(
+    table: LabelTable, is_gold: NDArray[np.bool_] | None = None
 ) -> NDArray[np.int64]:
-    """Give the group of each annotator, where no item connects one group with another.
+    """Return the group of each annotator; no item connects one group with another.
 
     Parameters
     ----------
     table : LabelTable
-    known : ndarray of bool, shape (n_items,), optional
-        Items of known class, which connect all who labelled any of them.
+    is_gold : ndarray of bool, shape (n_items,), optional
+        Gold items, which connect all who labelled any of them.
 
     Returns
     -------
@@ -76,8 +95,8 @@ def groups_of_annotators(
     """
     size = table.n_items + table.n_annotators
     item = np.arange(table.n_items)
-    if known is not None and known.any():
-        item[known] = known.argmax()
+    if is_gold is not None and is_gold.any():
+        item[is_gold] = is_gold.argmax()
     ends = (item[table.item], table.n_items + table.annotator)
     graph = csr_matrix((np.ones(table.n_labels), ends), shape=(size, size))
     _, component = connected_components(graph, directed=False)
@@ -89,14 +108,14 @@ def groups_of_annotators(
 
 
 class Overlap(NamedTuple):
-    """How far the classes that annotators have seen hang together.
+    """How far annotators have labelled items of the same classes.
 
     Attributes
     ----------
     separation : float
-        0 where everybody has seen the same mix of classes; 1 where some annotators have seen
-        some classes only, and the others the rest.
-    side : ndarray of shape (n_classes,), bool
+        0 if all annotators have labelled the same mix of classes; 1 if some have labelled some
+        classes only, and the others the rest.
+    side : ndarray of bool, shape (n_classes,)
         The two sets of classes that are furthest apart.
     """
 
@@ -104,62 +123,65 @@ class Overlap(NamedTuple):
     side: NDArray[np.bool_]
 
     @property
-    def apart(self) -> bool:
-        """Whether that is too far to compare annotators by the classes that they have seen."""
-        return self.separation > MOST_SEPARATION
+    def is_comparable(self) -> bool:
+        """Whether annotators can be compared through the classes that they have labelled."""
+        return self.separation <= MAX_SEPARATION
 
 
-def class_overlap(seen: NDArray[Any]) -> Overlap:
-    """Tell whether annotators can be compared through the classes that they have seen.
+def class_overlap(n_labelled: NDArray[Any]) -> Overlap:
+    """Measure whether annotators have labelled items of the same classes.
 
-    The second singular value of labels [annotator, true class], each side scaled by its sums, is
-    the correlation between annotator and class: 1 where the table falls into two.
+    The second singular value of the table [annotator, true class], each side scaled by its sums, is
+    the correlation between annotator and class: 1 if the table falls into two.
 
     Parameters
     ----------
-    seen : ndarray of shape (n_annotators, n_classes)
-        How many items of each class everybody labelled, as estimated or as `seen_by_others`.
+    n_labelled : ndarray of shape (n_annotators, n_classes)
+        Items of each class that each annotator labelled, estimated or by `votes_of_others`.
     """
-    seen = seen[seen.sum(axis=1) > 0]
+    seen = n_labelled[n_labelled.sum(axis=1) > 0]
     if len(seen) == 0:
-        return Overlap(0.0, np.zeros(seen.shape[1], dtype=bool))
+        return Overlap(0.0, np.zeros(n_labelled.shape[1], dtype=bool))
     scale = 1 / np.sqrt(np.maximum(seen.sum(axis=0), 1e-9))
     gram = scale[:, None] * (seen.T @ (seen / seen.sum(axis=1, keepdims=True))) * scale
     values, vectors = np.linalg.eigh(gram)
     by_chance = len(seen) / seen.sum() * (1 + np.sqrt(seen.shape[1] / len(seen))) ** 2
-    beyond = max(values[-2] - by_chance, 0) / max(1 - by_chance, 1e-9)
-    return Overlap(float(np.sqrt(min(beyond, 1))), vectors[:, -2] * scale > 0)
+    excess = max(values[-2] - by_chance, 0) / max(1 - by_chance, 1e-9)
+    return Overlap(float(np.sqrt(min(excess, 1))), vectors[:, -2] * scale > 0)
 
 
-def seen_by_others(table: LabelTable) -> NDArray[np.float64]:
-    """Count the classes of everybody's items as others report them, (n_annotators, n_classes).
+def votes_of_others(table: LabelTable) -> NDArray[np.float64]:
+    """Count the classes of each annotator's items as others report them.
 
-    Where some see some classes only and the others the rest, the estimated truth may make one
-    class of two, and nothing is apart any more; what others say of the same items still is. A
-    habit is not: others do not share it.
+    If some annotators see some classes only and the others the rest, an estimated truth may merge
+    two classes, and nothing seems separate any more; the labels of others still are.
 
     Parameters
     ----------
     table : LabelTable
-        An item counts once for each of its annotators; those with one label do not count.
+        An item counts once for each of its annotators; items with one label do not count.
+
+    Returns
+    -------
+    ndarray of shape (n_annotators, n_classes)
     """
     n_others = table.labels_per_item() - 1
     share = np.divide(1.0, n_others, where=n_others > 0, out=np.zeros(table.n_items))
-    given = share[table.item]
+    weight = share[table.item]
     labelled = csr_matrix(
-        (given, table.annotator, table.offsets), shape=(table.n_items, table.n_annotators)
+        (weight, table.annotator, table.offsets), shape=(table.n_items, table.n_annotators)
     )
     seen: NDArray[np.float64] = np.asarray(labelled.T @ table.votes().astype(np.float64))
-    np.subtract.at(seen, (table.annotator, table.label), given)
+    np.subtract.at(seen, (table.annotator, table.label), weight)
     return np.maximum(seen, 0)
 
 
 def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
-    """Tell how differently labels fall for every two classes, shape (n_classes, n_classes).
+    """Return how differently every two classes are reported, shape (n_classes, n_classes).
 
-    The total variation distance between two rows of a matrix, mean over annotators: 0 where all
-    report both classes alike, so that labels cannot tell one from the other. Of many annotators
-    with many classes, those with the most labels (ten at 1,000 classes).
+    The total variation distance between two rows of a matrix, averaged over annotators: 0 if all
+    report both classes alike, so that labels cannot distinguish them. With many annotators and
+    classes, of the annotators with the most labels (ten with 1,000 classes).
 
     Parameters
     ----------
@@ -167,7 +189,7 @@ def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[n
     weights : ndarray of shape (n_annotators,)
         Labels of each annotator.
     """
-    most = max(int(_DIFFERENCES / confusion.shape[1] ** 3), 1)
+    most = max(int(_MAX_DIFFERENCES / confusion.shape[1] ** 3), 1)
     if len(weights) > most:
         chosen = np.sort(np.argsort(-weights, kind="stable")[:most])
         confusion, weights = confusion[chosen], weights[chosen]
@@ -178,9 +200,9 @@ def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[n
 
 
 def smallest_singular_value(confusion: NDArray[Any], weights: NDArray[Any]) -> float:
-    """Give the smallest singular value of all matrices side by side, weighed by labels.
+    """Return the smallest singular value of all matrices side by side, weighted by labels.
 
-    1 for perfect annotators; near 0 some mix of classes cannot be told from another mix.
+    1 for perfect annotators; near 0 some mix of classes looks like another mix.
     """
     share = np.sqrt(weights / max(float(weights.sum()), 1e-9))
     stacked = _side_by_side(confusion, share)
@@ -188,15 +210,15 @@ def smallest_singular_value(confusion: NDArray[Any], weights: NDArray[Any]) -> f
 
 
 def _side_by_side(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
-    """Give weighted matrices in one row, shape (n_classes, n_annotators * n_classes)."""
+    """Arrange weighted matrices in one row, shape (n_classes, n_annotators * n_classes)."""
     weighted: NDArray[Any] = (confusion * weights[:, None, None]).transpose(1, 0, 2)
     return weighted.reshape(confusion.shape[1], -1)
 
 
 def best_names(mean_confusion: NDArray[Any]) -> NDArray[np.int64]:
-    """Give each class the name that fits best, no name twice, shape (n_classes,).
+    """Assign each class the name that fits best, no name twice, shape (n_classes,).
 
-    Where it is not its own, training has ended in a solution with names permuted.
+    If it is not its own, training has ended in a solution with permuted names.
     """
     _, names = linear_sum_assignment(mean_confusion, maximize=True)
     return np.asarray(names, dtype=np.int64)

@@ -1,78 +1,76 @@
-"""Whether items of known truth bear out what was learned from labels alone.
+"""Whether items of known truth contradict what was learned from labels alone.
 
-Labels cannot show a mistake that a whole crowd makes alike; items of known truth can, where they
-were not learned from. Of eleven public crowds one is caught: hitspam_crowdflower, where 100
-items were said to be right for certain, and 66 are.
+Labels cannot show an error that a whole crowd makes alike; items of known truth can, if the fit has
+not learned from them.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.calibration import share_interval
-from annotrace.diagnosis.confidence import USUAL_ERROR
-from annotrace.labels.table import LabelTable
+from annotrace.diagnosis.confidence import USUAL_ERROR, confidence
 
 
 class Contradiction(NamedTuple):
-    """Known truth against what was expected; `str` says it in words.
+    """Known truth against what was expected; `str` returns it in words.
 
     Attributes
     ----------
     n_items : int
         Items of known truth.
-    right, expected : float
-        The share of them that is right, and that was to be expected.
+    accuracy, expected : float
+        The share of them that is right, and the share expected from `confidence_`.
     """
 
     n_items: int
-    right: float
+    accuracy: float
     expected: float
 
     @property
     def advice(self) -> str:
         """What to do about it."""
         return (
-            "Look at items whose known class is not the estimated one: all may make one mistake, "
-            "or the known classes answer another question. To learn from them: --learn-truth, or "
-            "gold=."
+            "Look at items whose known class is not the estimated one: all annotators may make the "
+            "same error, or the known classes answer another question. To learn from them, use "
+            "--learn-truth or gold=."
         )
 
     def __str__(self) -> str:
         return (
-            f"Items of known truth say otherwise: of {self.n_items:,}, {self.right:.0%} are right, "
-            f"where {self.expected:.0%} was to be expected."
+            f"Items of known truth contradict the result: of {self.n_items:,} items, "
+            f"{self.accuracy:.0%} are right, but {self.expected:.0%} were expected."
         )
 
 
-def contradiction(
-    table: LabelTable, estimate: NDArray[Any], confidence: NDArray[Any]
-) -> Contradiction | None:
-    """Tell whether fewer items of known truth are right than was to be expected, beyond doubt.
+def scoring_truth(result: CrowdResult) -> NDArray[np.int32]:
+    """Return the true classes to score by, shape (n_items,): -1 if unknown or learned from."""
+    truth = result.table.truth
+    if truth is None:
+        return np.full(result.table.n_items, -1, np.int32)
+    return np.where(result.gold >= 0, np.int32(-1), truth)
 
-    Parameters
-    ----------
-    table : LabelTable
-        Without the truth that was learned from.
-    estimate : ndarray of int, shape (n_items,)
-        The class given to each item.
-    confidence : ndarray of shape (n_items,)
-        How sure it was.
+
+def find_contradiction(result: CrowdResult) -> Contradiction | None:
+    """Return whether significantly fewer items of known truth are right than expected.
 
     Returns
     -------
     Contradiction or None
-        None where no truth is known, or the difference is within chance and the usual error of
+        None if no truth is known, or if the difference is within chance and the usual error of
         confidence.
     """
-    if table.truth is None or not (known := table.truth >= 0).any():
+    truth = scoring_truth(result)
+    known = truth >= 0
+    if not known.any():
         return None
-    right = float(np.mean(estimate[known] == table.truth[known]))
-    expected = float(np.mean(confidence[known]))
-    _, high = share_interval(right, int(known.sum()))
+    accuracy = float(np.mean(result.estimate[known] == truth[known]))
+    expected = float(np.mean(confidence(result)[known]))
+    _, high = share_interval(accuracy, int(known.sum()))
     if high >= expected - USUAL_ERROR:
         return None
-    return Contradiction(int(known.sum()), right, expected)
+    return Contradiction(int(known.sum()), accuracy, expected)

@@ -12,13 +12,12 @@ from annotrace.labels.table import LabelTable
 
 
 def label_probabilities(table: LabelTable, posterior: NDArray[Any]) -> NDArray[np.float64]:
-    """Give the probability that each label is right, shape (n_labels,).
+    """Return the probability that each label is correct, shape (n_labels,).
 
     Parameters
     ----------
     table : LabelTable
     posterior : ndarray of shape (n_items, n_classes)
-        Truth of each item given everything.
     """
     probabilities: NDArray[np.float64] = posterior[table.item, table.label].astype(np.float64)
     return probabilities
@@ -27,14 +26,14 @@ def label_probabilities(table: LabelTable, posterior: NDArray[Any]) -> NDArray[n
 def rank_suspects(
     table: LabelTable, posterior: NDArray[Any], n: int | None = None
 ) -> NDArray[np.int64]:
-    """Give the rows of the labels most likely wrong, the worst first, shape (n,).
+    """Return the rows of the labels most likely wrong, the most suspicious first, shape (n,).
 
     Parameters
     ----------
     table : LabelTable
     posterior : ndarray of shape (n_items, n_classes)
     n : int, optional
-        How many; all labels in order unless given.
+        How many; all labels by default.
     """
     if n is not None and n < 0:
         raise InputError(f"Expected `n` to be 0 or more, but got {n}.")

@@ -1,4 +1,4 @@
-"""Can the truth be told from these labels? The verdict, its reasons and what would help."""
+"""Do the labels identify the true classes? The verdict, its reasons and what would help."""
 
 from __future__ import annotations
 
@@ -8,76 +8,158 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.findings import Findings, examine
-from annotrace.diagnosis.flags import FEW_LABELS_A_CLASS
-from annotrace.diagnosis.reasons import LEAST_MARGIN, Reason, find_reasons, listed
+from annotrace.crowd.result import CrowdResult
+from annotrace.diagnosis.flags import Flags, flag_annotators
+from annotrace.diagnosis.identifiability import (
+    Estimate,
+    Overlap,
+    best_names,
+    class_distances,
+    class_overlap,
+    connected_groups,
+    margins,
+    mean_confusion,
+    smallest_singular_value,
+    votes_of_others,
+)
+from annotrace.diagnosis.prediction import PairInformation, predict_labels
+from annotrace.diagnosis.reasons import MIN_MARGIN, Reason, find_reasons
+from annotrace.diagnosis.wording import describe_reason, list_names, summarize_flags
+from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
-
-_SHOWN = 6
 
 Verdict: TypeAlias = Literal["identified", "weak", "not identified"]
 
+_SHOWN = 6
 
-@dataclass(frozen=True)
-class Diagnosis(Findings):
-    """Whether labels show the truth, and why not: `str` says it in words.
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """What was measured on a fitted crowd.
+
+    Attributes
+    ----------
+    margins : Estimate
+        Dominance margin of each class with its 90 % interval, arrays of shape (n_classes,).
+    rivals : ndarray of int, shape (n_classes,)
+        The other class that is most often given each class's name.
+    class_labels : ndarray of shape (n_classes,)
+        Expected labels of items of each true class; ``result.annotators.counts`` has every cell.
+    best_at : tuple of tuple of int
+        For each class, up to three annotators who significantly know it best.
+    information : Estimate
+        Nats per label by which the truth predicts labels better than label marginals do.
+    pairs : tuple of PairInformation
+        How well each class is distinguished from those most like it.
+    groups : ndarray of int, shape (n_annotators,)
+        Which annotators items connect: 0 is the largest group, -1 has no labels.
+    overlap : Overlap
+        Whether annotators have labelled items of the same classes.
+    class_distances : ndarray of shape (n_classes, n_classes)
+        How differently every two classes are reported, 0 to 1.
+    smallest_singular_value : float
+        Of all matrices side by side; 1 is best, 0 is singular.
+    best_names : ndarray of int, shape (n_classes,)
+        The name that fits each class best; anything but its own is a permuted solution.
+    flags : tuple of tuple of Flag
+        Remarks about each annotator.
+    n_compared : int
+        Labels that say something about their annotators, counts of earlier labels included.
+    has_classifier : bool
+        Whether a classifier connects the items.
+    table : LabelTable
+        Its names of annotators and classes are used in texts.
+    """
+
+    margins: Estimate
+    rivals: NDArray[np.int64]
+    class_labels: NDArray[np.float64]
+    best_at: tuple[tuple[int, ...], ...]
+    information: Estimate
+    pairs: tuple[PairInformation, ...]
+    groups: NDArray[np.int64]
+    overlap: Overlap
+    class_distances: NDArray[np.float64]
+    smallest_singular_value: float
+    best_names: NDArray[np.int64]
+    flags: tuple[Flags, ...]
+    n_compared: int
+    has_classifier: bool
+    table: LabelTable
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis(Measurements):
+    """Whether labels identify the true classes, and why not; `str` returns it in words.
 
     "identified" means that the labels, by the paper's condition and with error bars, admit one
-    answer; it cannot mean that the answer is right, for a whole crowd may agree on a wrong name.
+    answer. It cannot mean that the answer is right: a whole crowd may agree on a wrong name.
 
     Attributes
     ----------
     verdict : {"identified", "weak", "not identified"}
-    reasons, advice : tuple of str
-        Why, and what would help; empty if all is well.
-    weak_classes : ndarray of int
-        The classes that labels do not show enough of.
+    reasons : tuple of Reason
+        Why, the gravest first; empty if the verdict is "identified".
     **others
-        See `Findings`.
+        See `Measurements`.
     """
 
     verdict: Verdict
-    reasons: tuple[str, ...]
-    advice: tuple[str, ...]
-    weak_classes: NDArray[np.int64]
+    reasons: tuple[Reason, ...]
+
+    @property
+    def weak_classes(self) -> NDArray[np.int64]:
+        """The classes that labels do not show well enough."""
+        return np.unique([k for r in self.reasons for k in r.weak_classes]).astype(np.int64)
+
+    @property
+    def reason_texts(self) -> tuple[str, ...]:
+        """The reasons in words."""
+        return tuple(describe_reason(reason, self.table)[0] for reason in self.reasons)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What would help, in words."""
+        advice = (describe_reason(reason, self.table)[1] for reason in self.reasons)
+        return tuple(dict.fromkeys(advice))
 
     def __str__(self) -> str:
-        lines = [self.summary(), *_first(self.reasons, "reasons")]
+        lines = [self.summary(), *_first(self.reason_texts, "reasons")]
         if self.advice:
             lines += ["What would help:", *_first(self.advice, "advice")]
-        people = _people(self)
-        return "\n".join([*lines, "Annotators:", *people] if people else lines)
+        annotators = [f"  - {line}" for line in summarize_flags(self.flags, self.table)]
+        return "\n".join([*lines, "Annotators:", *annotators] if annotators else lines)
 
     def summary(self) -> str:
-        """Give the verdict in one sentence."""
+        """Return the verdict in one sentence."""
         if self.verdict == "identified":
             least = float(self.margins.low.min())
             return (
-                "Identified: every class is called by its own name more often than any other "
-                f"class is, by {least:.2f} or more."
+                "Identified: items of every class are given its name more often than items of any "
+                f"other class are, by {least:.2f} or more."
             )
         if self.verdict == "not identified":
-            return "Not identified: from these labels the truth cannot be told."
+            return "Not identified: these labels do not determine the true classes."
         if len(self.weak_classes) == 0:
-            return "Weak: take the result with care."
-        names = listed(self.table.classes[self.weak_classes].tolist())
+            return "Weak: use the result with care."
+        names = list_names(self.table.classes[self.weak_classes].tolist())
         return (
-            f"Weak: take the result with care for {len(self.weak_classes)} of "
+            f"Weak: use the result with care for {len(self.weak_classes)} of "
             f"{self.table.n_classes} classes ({names})."
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the verdict and what it rests on in plain types, for a file."""
+        """Return the verdict and what it rests on in plain types, for a file."""
         return {
             "verdict": self.verdict,
-            "reasons": list(self.reasons),
+            "reasons": list(self.reason_texts),
             "advice": list(self.advice),
             "margins": [
                 {"class": name, "margin": value, "low": low, "high": high, "labels": labels}
                 for name, value, low, high, labels in zip(
                     self.table.classes.tolist(),
                     *(np.round(part, 4).tolist() for part in self.margins),
-                    np.round(self.labels_behind, 1).tolist(),
+                    np.round(self.class_labels, 1).tolist(),
                     strict=True,
                 )
             ],
@@ -87,79 +169,78 @@ class Diagnosis(Findings):
         }
 
 
-def diagnose(
-    table: LabelTable,
-    posterior: NDArray[Any],
-    confusion: NDArray[Any],
-    *,
-    prior: NDArray[Any] | None = None,
-    gold: NDArray[Any] | None = None,
-    seed: int = 0,
-) -> Diagnosis:
-    """Tell whether labels show the truth, for which classes they do not, and what would help.
+def diagnose(result: CrowdResult) -> Diagnosis:
+    """Judge whether labels identify the true classes, and for which classes they do not.
 
     Parameters
     ----------
-    table : LabelTable
-    posterior : ndarray of shape (n_items, n_classes)
-        Truth of each item, classifier and labels combined.
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
-        The matrices by which labels were combined, [annotator, true, reported].
-    prior : ndarray of shape (n_classes,) or (n_items, n_classes), optional
-        How common classes are, where the truth was found from labels alone; or what a classifier
-        that has not seen an item's labels says of it. Without it a classifier is taken to tie the
-        items together, and its word is had from the posterior by taking the labels out.
-    gold : ndarray of int, shape (n_items,), optional
-        The code of the class of items of which it is known for certain, -1 elsewhere. Skills are
-        measured against it there, and against what the truth may be of all other items.
-    seed : int
-        Of the draws that error bars come from.
+    result : CrowdResult
+        Of a method that models annotators.
     """
-    found = examine(table, posterior, confusion, prior, gold, seed)
+    if result.table.n_classes < 2:
+        raise InputError("Expected two classes or more to diagnose, but the labels have one.")
+    found = measure(result)
     reasons = find_reasons(found)
-    weak = np.unique([k for reason in reasons for k in reason.classes]).astype(np.int64)
-    return Diagnosis(
-        **vars(found),
-        verdict=_judge(reasons, found),
-        reasons=tuple(reason.said for reason in reasons),
-        advice=tuple(dict.fromkeys(reason.helps for reason in reasons)),
-        weak_classes=weak,
+    return Diagnosis(**vars(found), verdict=_judge(reasons, found), reasons=reasons)
+
+
+def measure(result: CrowdResult) -> Measurements:
+    """Measure everything that the verdict rests on."""
+    table, annotators = result.table, result.annotators
+    n_labels = annotators.counts.sum(axis=(1, 2))
+    mean, variance = mean_confusion(annotators, n_labels > 0)
+    bars, rivals = margins(mean, variance)
+    distances = class_distances(annotators.mean, n_labels)
+    labelled = annotators.counts.sum(axis=2), votes_of_others(table)
+    overlap = max(map(class_overlap, labelled), key=lambda each: each.separation)
+    prediction = predict_labels(result)
+    n_earlier = 0 if result.prior_counts is None else result.prior_counts.sum()
+    return Measurements(
+        margins=bars,
+        rivals=rivals,
+        class_labels=annotators.counts.sum(axis=(0, 2)),
+        best_at=_best_at(result),
+        information=prediction.information(),
+        pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
+        groups=connected_groups(table, result.gold >= 0),
+        overlap=overlap,
+        class_distances=distances,
+        smallest_singular_value=smallest_singular_value(annotators.mean, n_labels),
+        best_names=best_names(mean),
+        flags=flag_annotators(result, comparable=overlap.is_comparable),
+        n_compared=int(np.sum(result.is_counted[table.item]) + n_earlier),
+        has_classifier=result.has_classifier,
+        table=table,
     )
 
 
-def _judge(reasons: list[Reason], found: Findings) -> Verdict:
-    mostly_weak = np.mean(found.margins.low <= LEAST_MARGIN) > 0.5
-    if mostly_weak or any(reason.fatal for reason in reasons):
+def _most_alike(distances: NDArray[Any], rivals: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """List each class with its rival, and with the class that is reported most like it."""
+    nearest = (distances + np.eye(len(distances))).argmin(axis=0)
+    pairs = [(k, int(other)) for others in (nearest, rivals) for k, other in enumerate(others)]
+    return sorted({(min(pair), max(pair)) for pair in pairs})
+
+
+def _best_at(result: CrowdResult, n: int = 3) -> tuple[tuple[int, ...], ...]:
+    """List the annotators whose accuracy in each class is significantly above one half."""
+    low = result.annotators.diagonal_interval()[0]
+    low[result.table.labels_per_annotator() == 0] = 0
+    best = np.argsort(-low, axis=0, kind="stable")[:n]
+    return tuple(
+        tuple(int(who) for who in best[:, k] if low[who, k] > 0.5) for k in range(low.shape[1])
+    )
+
+
+def _judge(reasons: tuple[Reason, ...], found: Measurements) -> Verdict:
+    mostly_weak = np.mean(found.margins.low <= MIN_MARGIN) > 0.5
+    if mostly_weak or any(reason.is_fatal for reason in reasons):
         return "not identified"
     return "weak" if reasons else "identified"
 
 
-def _first(said: tuple[str, ...], name: str) -> list[str]:
-    """Give the gravest as lines, and where the others are."""
-    lines = [f"  - {line}" for line in said[:_SHOWN]]
-    if len(said) > _SHOWN:
-        lines.append(f"  - ... and {len(said) - _SHOWN} more, in `{name}` (run.json has them).")
-    return lines
-
-
-_KINDS = {
-    "spammer": "Answers do not depend on the item (leave them out)",
-    "adversarial": "Right less often than by chance",
-    "mixes up": "Mixes up two classes",
-    "takes": "Takes one class for another",
-    "copies": "Same answers as another, even against all others (one person, or answers shared)",
-    "few labels": f"Few labels, less than {FEW_LABELS_A_CLASS} a class",
-    "no labels": "No labels, taken for anybody",
-}
-
-
-def _people(diagnosis: Diagnosis) -> list[str]:
-    """Name the annotators of each flag."""
-    lines = []
-    for kind, said in _KINDS.items():
-        # Names of classes and annotators in a flag may be those of kinds.
-        flagged = [any(flag.startswith(kind) for flag in own) for own in diagnosis.flags]
-        who = np.flatnonzero(flagged)
-        if len(who):
-            lines.append(f"  - {said}: {listed(diagnosis.table.annotators[who].tolist())}.")
+def _first(texts: tuple[str, ...], name: str) -> list[str]:
+    """Return the gravest as lines, and where the others are."""
+    lines = [f"  - {line}" for line in texts[:_SHOWN]]
+    if len(texts) > _SHOWN:
+        lines.append(f"  - ... and {len(texts) - _SHOWN} more in `{name}` and in run.json.")
     return lines

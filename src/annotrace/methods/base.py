@@ -26,8 +26,8 @@ from annotrace.data import ItemSource
 from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.vocabulary import plain_names
 from annotrace.labels.gold import Gold, known_classes
+from annotrace.labels.vocabulary import plain_names
 from annotrace.methods.inputs import Items, known_class_codes, match, rows_to_predict
 from annotrace.methods.warm_start import Previous, matrices_by_name
 from annotrace.networks import Backbone, build_backbone
@@ -200,7 +200,9 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
             _check_learnable(table)
             if previous is not None:
                 previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
-            checkpoints = CheckpointSeries(None if self.checkpoint is None else Path(self.checkpoint))
+            checkpoints = CheckpointSeries(
+                None if self.checkpoint is None else Path(self.checkpoint)
+            )
             self.fit_matched(source, table, known, checkpoints, previous)
         return checkpoints
 
@@ -286,7 +288,6 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         )
 
     def _set_confusion(self) -> None:
-        vars(self).pop("confusion_", None)
         if self.annotator_model_ is not None:
             self.confusion_ = self.result_.matrices()
 

@@ -13,9 +13,9 @@ no lambda and no early stopping. Between iterations the weights of the networks 
 fresh ones, so that they forget what they learned from the last posterior.
 
 The iterations find the nearest optimum, so the initialisation matters: it is the trace-regularised
-model, the best of several by held-out likelihood. Where that is poor and the labels are not, as with
-many good annotators, the iterations correct it; where votes mislead, as with annotators who flip
-classes, it finds what votes do not. A class that collapses all the same is reinitialised
+model, the best of several by held-out likelihood. Where that is poor and the labels are not, as
+with many good annotators, the iterations correct it; where votes mislead, as with annotators who
+flip classes, it finds what votes do not. A class that collapses all the same is reinitialised
 (`class_repair`), and kept if that explains the labels better.
 
 The classifier is the mean of the K networks.
@@ -153,7 +153,13 @@ class CrossFittedEM(CrowdEstimator):
         return join_histories(join_histories(history, done), more)
 
     def _iterate(
-        self, inner: HeldOutEM, data: CrowdData, settings: Settings, numbers: range, *, recount: bool
+        self,
+        inner: HeldOutEM,
+        data: CrowdData,
+        settings: Settings,
+        numbers: range,
+        *,
+        recount: bool,
     ) -> list[Epoch]:
         """Train the networks and run the inner EM in turn.
 
@@ -281,9 +287,7 @@ class CrossFittedEM(CrowdEstimator):
             self.epochs_ = self.epochs
             return self._run_networks(data, inner, replace(settings, epochs=2 * self.epochs))
         part = replace(settings, epochs=MAX_EPOCHS, patience=PATIENCE)
-        history = self._run_networks(
-            data, inner, part, lambda: inner.score(self._oof_logits(data))
-        )
+        history = self._run_networks(data, inner, part, lambda: inner.score(self._oof_logits(data)))
         best = best_epoch(history)
         assert best is not None
         self.epochs_ = max(2, (best.number + 1) // 2)

@@ -50,10 +50,10 @@ class GeneralizedEM(NetworkEstimator):
         Added to each count of the M-step for the matrices; 0 is the paper's.
     keep_weights : bool
         Keep the network's weights from step to step, as the listing does, or start each M-step with
-        a new network: it has then forgotten what it memorised of the labels, but has fewer epochs to
-        learn in. Digits with two labels per item by pairwise flippers at .4, three draws: .883 kept,
-        .921 new; posterior of digits reduced to five components, one label per item, four draws:
-        .920 and .877.
+        a new network: it has not memorised any labels, but has fewer epochs to learn in. Digits
+        with two labels per item by pairwise flippers at .4, three draws: .883 kept, .921 new;
+        posterior of digits reduced to five components, one label per item, four draws: .920 and
+        .877.
     **others
         See `NetworkEstimator` and `CrowdEstimator`.
     """

@@ -109,7 +109,7 @@ class HeldOutEM:
 
     def _counts(self, truth: Tensor) -> Tensor:
         """Return counts by fold, (n_folds, n_annotators, n_classes, n_classes)."""
-        return self.problem.counts(truth).unflatten(0, (self.n_folds, -1))
+        return self.problem.counts(truth).view(self.n_folds, *self.shape)
 
     def _update_matrices(self, counts: Tensor) -> None:
         others = (counts.sum(0) - counts).clamp_(min=0) + self._prior

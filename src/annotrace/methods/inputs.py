@@ -17,7 +17,14 @@ from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.columns import column_names, find_column
 from annotrace.labels.frames import with_frame_library
-from annotrace.labels.vocabulary import Names, as_answers, encode_answers, is_filled, look_up, union_names
+from annotrace.labels.vocabulary import (
+    Names,
+    as_answers,
+    encode_answers,
+    is_filled,
+    look_up,
+    union_names,
+)
 
 Items: TypeAlias = ArrayLike | Iterable[Any] | None
 

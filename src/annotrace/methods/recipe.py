@@ -201,9 +201,7 @@ def _choose_mixup(
     return without if without.rank < needed else best
 
 
-def _repair(
-    best: Trained, estimator: Trainable, data: CrowdData, settings: Settings
-) -> Trained:
+def _repair(best: Trained, estimator: Trainable, data: CrowdData, settings: Settings) -> Trained:
     """Train again where classes have collapsed or are swapped, from all else that was learned.
 
     A trace penalty that was strong enough to swap classes was too strong. A collapsed class is

@@ -61,8 +61,8 @@ class TraceRegularized(NetworkEstimator):
         one, or another name in `annotrace.crowd.STRUCTURES`. "auto", the default, lets the recipe
         choose between these two.
     joint : bool, optional
-        Use the likelihood of an item's labels taken together, -log sum_i p(i | x) prod_r A[i, label]
-        (the model's own), in place of eq. 4's, which takes each label by itself. They are equal
+        Use the model's own likelihood of an item's labels taken together, -log sum_i p(i | x)
+        prod_r A[i, label], in place of eq. 4's, which takes each label by itself. They are equal
         with one label per item. True by default, False by the paper's protocol.
     **others
         See `NetworkEstimator` and `CrowdEstimator`.
@@ -93,9 +93,10 @@ class TraceRegularized(NetworkEstimator):
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Minimise eq. 4 over minibatches of items (Algorithm 1)."""
         self._lam = trial.params["lam"]
-        self._joint = self._or_protocol("joint") and (self.table_.labels_per_item() > 1).any()
+        several = bool((self.table_.labels_per_item() > 1).any())
+        self._joint = bool(self._or_protocol("joint")) and several
         self.annotator_model_ = self._make_annotators(trial.params["structure"]).to(data.device)
-        if trial.start is not None and hasattr(self.annotator_model_, "set_matrices"):
+        if trial.start is not None:
             self.annotator_model_.set_matrices(torch.from_numpy(trial.start.matrices))
         learned = nn.ModuleDict({"network": self.network_, "annotators": self.annotator_model_})
         return self._train(learned, self._objective(trial.mixup), data, settings)
@@ -137,7 +138,7 @@ class TraceRegularized(NetworkEstimator):
     def _build_modules(self, device: torch.device) -> None:
         chosen = getattr(self, "chosen_", None) or {k: v[0] for k, v in self.options().items()}
         self.annotator_model_ = self._make_annotators(chosen["structure"]).to(device)
-        self._warm_trial = None
+        self._warm_trial: Trial | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
         first = {name: options[0] for name, options in self.options().items()}

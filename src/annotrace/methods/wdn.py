@@ -60,7 +60,7 @@ class AnnotatorHeads(nn.Module):
         return logits + heads[:, :, -1]
 
     def everyone(self, features: Tensor, annotators: Tensor) -> Tensor:
-        """Return the probabilities of some annotators' labels, (n_rows, n_annotators, n_classes)."""
+        """Return p(label) of some annotators for every row, (n_rows, n_annotators, n_classes)."""
         heads = self.weight[annotators].view(len(annotators), self.n_classes, -1)
         logits = torch.einsum("nw,acw->nac", features, heads[:, :, :-1])
         return (logits + heads[:, :, -1]).softmax(2)

@@ -180,9 +180,9 @@ def _without_names(
 ) -> tuple[LabelTable, Diagnosis | None]:
     """Call annotators by numbers in the table and in all that is said of them."""
     if diagnosis is None:
-        return replace(table, annotators=_numbered(table, None)), None
-    table = replace(table, annotators=_numbered(table, _crowd(diagnosis)))
-    learned = replace(diagnosis.table, annotators=table.annotators)
+        return table.replace(annotators=_numbered(table, None)), None
+    table = table.replace(annotators=_numbered(table, _crowd(diagnosis)))
+    learned = diagnosis.table.replace(annotators=table.annotators)
     flags = flag_annotators(diagnosis.crowd, diagnosis.copies, diagnosis.overlap, learned)
     return table, replace(diagnosis, table=learned, flags=flags)
 

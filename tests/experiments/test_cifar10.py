@@ -28,7 +28,11 @@ def test_the_paper_protocol_is_the_published_recipe():
         settings = Settings(**{name: effective(model, name) for name in names})
         assert (settings.epochs, settings.batch_size, settings.lr) == (200, 50, 1e-3)
         assert [settings.rate(epoch) for epoch in (49, 50, 100)] == pytest.approx([1, 0.1, 0.01])
-        assert (model.backbone, model.validation_fraction, model.select) == ("resnet50", 0.1, "truth")
+        assert (model.backbone, model.validation_fraction, model.select) == (
+            "resnet50",
+            0.1,
+            "truth",
+        )
         if run["method"] == "trace":
             assert (model.lam, effective(model, "confusion_lr")) == (0.01, 1.0)
         if run["method"] in ("mbem", "gem"):

@@ -88,7 +88,10 @@ def test_held_out_labels_choose_in_methods_that_know_nothing_else(asked):
     [
         ("digits", {"set": (("epochs", 60),), "methods": ("trace", "vanilla", "mbem")}),
         ("digits", {"set": (("epochs", 200),), "methods": ("trace",), "protocol": "paper"}),
-        ("digits", {"set": (("validation_fraction", 0.1), ("schedule", "constant"), ("batch_size", 64))}),
+        (
+            "digits",
+            {"set": (("validation_fraction", 0.1), ("schedule", "constant"), ("batch_size", 64))},
+        ),
         ("digits", {"set": (("n_init", 2), ("mixup", "auto")), "methods": ("trace",)}),
         ("digits", {"set": (("n_init", 1), ("mixup", 0), ("repair", False)), **PAPER_TRACE}),
         ("digits", {"set": (("structure", "auto"), ("diagonal", None)), "methods": ("trace",)}),

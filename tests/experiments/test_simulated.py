@@ -61,7 +61,9 @@ def test_the_same_run_gives_the_same_result(data):
 
 
 def test_a_curve_has_a_point_an_epoch_even_over_em_steps(data):
-    run = one_run("mbem", keep=("curve",), epochs=5, n_steps=2, validation_fraction=0.0, batch_size=60)
+    run = one_run(
+        "mbem", keep=("curve",), epochs=5, n_steps=2, validation_fraction=0.0, batch_size=60
+    )
     result = perform(run, data, CPU)
     # Nine tenths of 1,400 items are learned from: 21 steps of 60.
     assert [step for step, _ in result["curve"]] == [21, 42, 63, 84, 105]

@@ -1,9 +1,9 @@
 """MNIST: figures 3 to 6 and 9 to 11.
 
 Five annotators label all images, or one of them, drawn at random, labels each. The oracle gets the
-true matrices; "annotators" is the accuracy of the labels. All methods but those that model each
-annotator and Weighted Doctor Net learn from majority votes, as in the paper. Shaded: the mean matrix
-is not diagonally dominant, and the classes are not identified.
+true matrices; "annotators" is the accuracy of the labels. Single CM, soft bootstrap and vanilla
+learn from majority votes, as in the paper. Shaded: the mean matrix is not diagonally dominant, and
+the classes are not identified.
 """
 
 from __future__ import annotations

@@ -67,7 +67,9 @@ def sweep(
     chosen = pick_device(device)
     asked = dict(options.set).get("precision", "float32")
     if chosen.type == "cpu" and asked != "float32":
-        raise InputError(f"--set precision={asked}: runs on a CPU use float32; give --device a GPU.")
+        raise InputError(
+            f"--set precision={asked}: runs on a CPU use float32; give --device a GPU."
+        )
     if experiment.threads is not None:
         torch.set_num_threads(experiment.threads)
     out.mkdir(parents=True, exist_ok=True)

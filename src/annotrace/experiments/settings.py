@@ -37,7 +37,11 @@ ONCE = {"structure": "full", "mixup": 0.0, "n_init": 1, "calibrate": False}
 # The paper does not report T and G for MNIST; these are those of its cardiac experiments.
 _PAPER_EM = {"n_steps": 10, "smoothing": 0.0}
 _PAPER_VANILLA = {"weight_decay": 1e-4}
-_PAPER_METHODS = {"gem": _PAPER_EM, "mbem": _PAPER_EM, "vanilla": _PAPER_VANILLA}
+_PAPER_METHODS: dict[str | int, Mapping[str, Any]] = {
+    "gem": _PAPER_EM,
+    "mbem": _PAPER_EM,
+    "vanilla": _PAPER_VANILLA,
+}
 _PAPER = {"protocol": "paper", "select": "truth"}
 _CIFAR10_EM = {"n_steps": 2, "smoothing": 0.0}
 _WARM_BF16 = {"schedule": "warm-cosine", "precision": "bf16"}
@@ -177,17 +181,8 @@ def run_settings(
     """Return the settings of one run.
 
     A setting that was asked for and equals the value in use is left out, so that asking for a
-    default is asking for the same run.
-
-    Parameters
-    ----------
-    layers : mapping
-    method : str
-    density : int
-        Labels per item.
-    varied : mapping
-        Settings that the experiment itself varies.
-    options : Options
+    default is asking for the same run. `density` is the number of labels per item, and `varied` has
+    the settings that the experiment itself varies.
     """
     name, fixed = VARIANTS.get(method, (method, {}))
     known = setting_names(method)

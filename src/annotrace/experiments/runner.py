@@ -32,22 +32,9 @@ def sweep(
 ) -> list[Result]:
     """Perform the runs of an experiment that `out` does not have yet.
 
-    Parameters
-    ----------
-    experiment : Experiment
-    options : Options
-    out : Path
-        Folder of results.jsonl; several experiments may share it, one after the other.
-    data_dir : Path, optional
-        Folder of the images, for the experiments that need any.
-    device : str
-    show : callable
-        Takes a line about every run, with the time left.
-
-    Returns
-    -------
-    list of dict
-        The results of the plan, in its order.
+    Return the results of the plan, in its order. `out` is the folder of results.jsonl, which several
+    experiments may share, one after the other; `data_dir` has the images, if any are needed; `show`
+    takes a line about every run, with the time left.
 
     Raises
     ------
@@ -64,12 +51,7 @@ def sweep(
     if not todo:
         return done
     check_writable(out)
-    chosen = pick_device(device)
-    asked = dict(options.set).get("precision", "float32")
-    if chosen.type == "cpu" and asked != "float32":
-        raise InputError(
-            f"--set precision={asked}: runs on a CPU use float32; give --device a GPU."
-        )
+    chosen = _device(device, options)
     if experiment.threads is not None:
         torch.set_num_threads(experiment.threads)
     out.mkdir(parents=True, exist_ok=True)
@@ -85,6 +67,16 @@ def finished(experiment: Experiment, options: Options, out: Path) -> list[Result
     there = {result["key"]: result for result in read_results(out / FILE)}
     plan = make_plan(experiment, options)
     return [there[run["key"]] for run in plan if run["key"] in there]
+
+
+def _device(name: str, options: Options) -> torch.device:
+    device = pick_device(name)
+    asked = dict(options.set).get("precision", "float32")
+    if device.type == "cpu" and asked != "float32":
+        raise InputError(
+            f"--set precision={asked}: runs on a CPU use float32; give --device a GPU."
+        )
+    return device
 
 
 def _perform(

@@ -32,7 +32,7 @@ def sweep(
 ) -> list[Result]:
     """Perform the runs of an experiment that `out` does not have yet.
 
-    Return the results of the plan, in its order. `out` is the folder of results.jsonl, which several
+    Return the results of the plan, in its order. `out` is the folder of results.jsonl, which
     experiments may share, one after the other; `data_dir` has the images, if any are needed; `show`
     takes a line about every run, with the time left.
 

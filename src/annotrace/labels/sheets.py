@@ -1,4 +1,4 @@
-"""Sheets: named columns of a file or frame in the long or wide form, and tables from them."""
+"""Sheets: named columns of a file or frame in the long or wide form, and the labels in them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.building import Columns, TableOptions, build_table
+from annotrace.labels.building import Columns
 from annotrace.labels.columns import Layout
-from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Coded, Names, as_names, merge_vocabularies
 
 
@@ -81,41 +80,13 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
     return _StackedSheet(first.source, first.columns, column, sheets=sheets, starts=starts)
 
 
-def table_from_sheet(sheet: Sheet, layout: Layout, options: TableOptions) -> LabelTable:
-    """Create a table from a sheet whose columns have known roles."""
-    columns = _wide_columns(sheet, layout) if layout.wide else _long_columns(sheet, layout)
-    return build_table(columns, options, sheet.source)
-
-
-def table_from_cells(
-    cells: Coded,
-    options: TableOptions,
-    *,
-    items: Names | None,
-    annotators: Names,
-    truth: Coded | None = None,
-    source: str = "the array",
-) -> LabelTable:
-    """Create a table from the cells of an array of shape (n_items, n_annotators), row by row.
-
-    `truth` has one row per item. Items are positions if `items` is None.
-    """
-    n_items = len(cells.codes) // max(len(annotators), 1)
-    rows = np.arange(n_items, dtype=np.int32)
-
-    def where(row: int, role: str, column: int) -> str:
-        if role == "truth":
-            return f"{source}, truth index {row}"
-        return f"{source}, row index {row}, column index {column}"
-
-    item = Coded(rows, rows if items is None else items)
-    columns = _melt(cells, item, annotators, where, truth)
-    return build_table(columns, options, source, positional=items is None)
-
-
-def _long_columns(sheet: Sheet, layout: Layout) -> Columns:
+def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:
+    """Return the labels in a sheet whose columns have known roles."""
+    if layout.wide:
+        return _wide_columns(sheet, layout)
     item = sheet.column(layout.item)
     return Columns(
+        sheet.source,
         item=item,
         annotator=sheet.column(layout.annotator).sorted(),
         label=sheet.column(layout.label),
@@ -127,31 +98,43 @@ def _long_columns(sheet: Sheet, layout: Layout) -> Columns:
 
 def _wide_columns(sheet: Sheet, layout: Layout) -> Columns:
     codes, names = merge_vocabularies([sheet.column(name) for name in layout.answers])
-    cells = Coded(np.stack(codes, axis=1).ravel(), names)
     named = {"item": layout.item, "truth": layout.truth}
+    return melt(
+        Coded(np.stack(codes, axis=1).ravel(), names),
+        sheet.column(layout.item),
+        as_names([str(name) for name in layout.answers]),
+        None if layout.truth is None else sheet.column(layout.truth),
+        lambda row, role, column: sheet.cell(row, named.get(role, layout.answers[column])),
+        sheet.source,
+    )
 
-    def where(row: int, role: str, column: int) -> str:
-        return sheet.cell(row, named.get(role, layout.answers[column]))
 
-    annotators = as_names([str(name) for name in layout.answers])
-    truth = None if layout.truth is None else sheet.column(layout.truth)
-    return _melt(cells, sheet.column(layout.item), annotators, where, truth)
-
-
-def _melt(
+def melt(
     cells: Coded,
     item: Coded,
     annotators: Names,
-    where: Callable[[int, str, int], str],
     truth: Coded | None,
+    where: Callable[[int, str, int], str],
+    source: str,
 ) -> Columns:
-    """Convert cells, row by row, from the wide to the long form without empty cells."""
+    """Convert cells, row by row, from the wide to the long form without empty cells.
+
+    Parameters
+    ----------
+    cells : Coded of n_items * n_annotators cells
+    item, truth : Coded of n_items rows
+    annotators : ndarray of shape (n_annotators,)
+    where : callable
+        Names the cell of a row, a role and a column for messages.
+    source : str
+    """
     unnamed = np.flatnonzero(item.codes < 0)
     if len(unnamed):
         raise InputError(f"{where(int(unnamed[0]), 'item', 0)} is empty. Every row needs an item.")
     filled = np.flatnonzero(cells.codes >= 0)
     row, annotator = np.divmod(filled, max(len(annotators), 1))
     return Columns(
+        source,
         item=item.take(row),
         annotator=Coded(annotator.astype(np.int32), annotators),
         label=cells.take(filled),

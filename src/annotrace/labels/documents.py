@@ -169,8 +169,7 @@ def _sheet_from_records(document: Document) -> Sheet:
         str(document.path),
         fields,
         lambda name: encode_values([_as_written(record.get(name)) for record in records]),
-        numbers,
-        f"{unit} {{row}}: field {{column!r}}",
+        lambda row, name: f"{document.path}, {unit} {numbers[row]}: field {name!r}",
     )
 
 

@@ -23,8 +23,8 @@ from annotrace.labels.formats.argilla import ARGILLA, is_flat
 from annotrace.labels.frames import is_frame
 from annotrace.labels.parquet import frame_records, name_classes
 from annotrace.labels.reading import ExportOptions, import_answers
-from annotrace.labels.sheets import Sheet, labels_in_sheet
-from annotrace.labels.vocabulary import as_answers, encode_series, encode_values
+from annotrace.labels.sheets import Sheet, frame_sheet, labels_in_sheet
+from annotrace.labels.vocabulary import as_answers, encode_values
 
 
 def long_parts(frame: Any, names: ColumnNames, options: TableOptions) -> TableParts:
@@ -83,16 +83,8 @@ def _sheet_from_frame(frame: Any) -> Sheet:
         if len(set(lengths.values())) > 1:
             raise InputError(f"Expected columns of equal length, but got {lengths}.")
         return Sheet("the dict", list(frame), lambda name: encode_values(frame[name]))
-    import narwhals as nw
-
     check_distinct(column_names(frame), "the frame")
-    known = nw.from_native(frame, eager_only=True, pass_through=True)
-    if not isinstance(known, nw.DataFrame):
-        raise InputError(
-            "Expected a pandas, polars or pyarrow frame or a dict of columns, but got "
-            f"{type(frame).__name__}."
-        )
-    return Sheet("the frame", known.columns, lambda name: encode_series(known.get_column(name)))
+    return frame_sheet(frame, "the frame")
 
 
 def _is_dataset(value: Any) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
 from annotrace.labels.files import ARROW, PARQUET, read_bytes
-from annotrace.labels.sheets import Sheet
-from annotrace.labels.vocabulary import encode_series
+from annotrace.labels.sheets import Sheet, frame_sheet
 
 Features: TypeAlias = Mapping[str, Any]
 
@@ -42,12 +42,8 @@ PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
 
 
 def _sheet(frame: Any, path: Path) -> Sheet:
-    import narwhals as nw
-
-    known = nw.from_native(frame, eager_only=True)
-    return Sheet(
-        str(path), known.columns, lambda name: encode_series(known.get_column(name)).as_text()
-    )
+    sheet = frame_sheet(frame, str(path))
+    return replace(sheet, column=lambda name: sheet.column(name).as_text())
 
 
 def frame_records(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:

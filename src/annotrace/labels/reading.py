@@ -15,15 +15,14 @@ from annotrace.errors import InputError, count
 from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
 from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
 from annotrace.labels.columns import ColumnNames, Layout, find_layout
-from annotrace.labels.delimited import DELIMITED
 from annotrace.labels.documents import JSON, XML, Document
 from annotrace.labels.files import check_file, open_unpacked
 from annotrace.labels.formats import FORMATS, Format
 from annotrace.labels.formats.base import Answer, Questions, Skipped
 from annotrace.labels.parquet import PARQUET_OR_ARROW
 from annotrace.labels.sheets import labels_in_sheet, stack_sheets
+from annotrace.labels.spreadsheets import DELIMITED, XLSX
 from annotrace.labels.vocabulary import TEXT, Coded, encode
-from annotrace.labels.xlsx import XLSX
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
 

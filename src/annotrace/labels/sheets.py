@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
 from annotrace.labels.building import Columns
 from annotrace.labels.columns import Layout
-from annotrace.labels.vocabulary import Coded, Names, as_names, merge_vocabularies
+from annotrace.labels.vocabulary import Coded, Names, as_names, encode_series, merge_vocabularies
 
 
 @dataclass(frozen=True)
@@ -27,35 +26,33 @@ class Sheet:
     columns : sequence of column names
     column : callable
         Returns an encoded column by its name.
-    row_names : sequence, optional
-        The number or name of each row in messages; counted from 0 by default.
-    place : str
-        The name of a cell in messages: a format with `row` and `column`.
+    name_cell : callable or None
+        Names the cell of a row and column for messages; by default by its index.
     """
 
     source: str
     columns: Sequence[Any]
     column: Callable[[Any], Coded]
-    row_names: Sequence[Any] | NDArray[np.int64] | None = None
-    place: str = "row index {row}, column {column!r}"
+    name_cell: Callable[[int, Any], str] | None = None
 
     def cell(self, row: int, column: Any) -> str:
         """Return the name of a cell for messages."""
-        name = row if self.row_names is None else self.row_names[row]
-        return f"{self.source}, {self.place.format(row=name, column=column)}"
+        if self.name_cell is None:
+            return f"{self.source}, row index {row}, column {column!r}"
+        return self.name_cell(row, column)
 
 
-@dataclass(frozen=True)
-class _StackedSheet(Sheet):
-    """The rows of several sheets; each sheet names its own cells."""
+def frame_sheet(frame: Any, source: str) -> Sheet:
+    """Return a frame of any library that narwhals supports as a sheet."""
+    import narwhals as nw
 
-    sheets: Sequence[Sheet] = ()
-    starts: Sequence[int] = ()
-
-    def cell(self, row: int, column: Any) -> str:
-        """Return the name of a cell in the sheet that it comes from."""
-        which = bisect_right(self.starts, row) - 1
-        return self.sheets[which].cell(row - self.starts[which], column)
+    known = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(known, nw.DataFrame):
+        raise InputError(
+            "Expected a pandas, polars or pyarrow frame or a dict of columns, but got "
+            f"{type(frame).__name__}."
+        )
+    return Sheet(source, known.columns, lambda name: encode_series(known.get_column(name)))
 
 
 def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
@@ -70,14 +67,18 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
                 f"({first_few(sorted(map(str, different)))} are in one of them only). Read them "
                 "separately, or give them the same columns."
             )
+    lengths = [len(sheet.column(first.columns[0]).codes) for sheet in sheets]
+    starts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def column(name: Any) -> Coded:
         codes, names = merge_vocabularies([sheet.column(name) for sheet in sheets])
         return Coded(np.concatenate(codes), names)
 
-    lengths = [len(sheet.column(first.columns[0]).codes) for sheet in sheets]
-    starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    return _StackedSheet(first.source, first.columns, column, sheets=sheets, starts=starts)
+    def cell(row: int, name: Any) -> str:
+        which = bisect_right(starts, row) - 1
+        return sheets[which].cell(row - starts[which], name)
+
+    return Sheet(first.source, first.columns, column, cell)
 
 
 def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:

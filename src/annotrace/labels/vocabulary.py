@@ -268,9 +268,10 @@ def encode_values(values: Any) -> Coded:
 
 
 def encode_series(series: Any) -> Coded:
-    """Encode a narwhals series; nulls, NaN and "" are empty."""
+    """Encode a series of any library; nulls, NaN and "" are empty."""
     import narwhals as nw
 
+    series = nw.from_native(series, series_only=True)
     if series.dtype == nw.String and series.implementation.is_polars():
         return _encode_polars_text(series.to_native())
     if series.dtype.is_integer() and not series.is_null().any():

@@ -60,14 +60,7 @@ def labels_in_array(
 def labels_in_arrays(arrays: Arrays, names: ColumnNames, source: str) -> Columns:
     """Return the labels in the arrays of a file: three columns by role, or one array of answers.
 
-    Parameters
-    ----------
-    arrays : mapping of name to array
-        The array of an npy file has the name "".
-    names : ColumnNames
-        Names of arrays, given by the caller.
-    source : str
-        The file, for messages.
+    The array of an npy file has the name "".
     """
     for name in filter(None, names):
         if name not in arrays:

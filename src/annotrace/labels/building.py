@@ -18,6 +18,7 @@ from annotrace.labels.vocabulary import (
     Codes,
     Names,
     as_names,
+    as_numbers,
     as_text,
     look_up,
     sort_names,
@@ -222,13 +223,13 @@ def _is_joined(name: str, separator: str, known: set[str]) -> bool:
 
 def _check_no_scores(columns: Columns) -> None:
     """Raise an error for labels or truth with fractions: they are scores, not classes."""
-    if not _are_numbers(columns.label.names):
+    if as_numbers(columns.label.names) is None:
         return
     for role, column in (("label", columns.label), ("truth", columns.truth)):
-        if column is None or not _are_numbers(column.names):
+        values = None if column is None else as_numbers(column.names)
+        if column is None or values is None:
             continue
-        fraction = [float(name) % 1 != 0 for name in as_text(column.names).tolist()]
-        rows = np.flatnonzero(np.array([*fraction, False])[column.codes])
+        rows = np.flatnonzero(np.append(values % 1 != 0, False)[column.codes])
         if len(rows):
             row = int(rows[0])
             raise InputError(
@@ -236,13 +237,6 @@ def _check_no_scores(columns: Columns) -> None:
                 "be classes, not ordinal or continuous scores. Round or group them into classes, "
                 "or list all with classes= (--class) to treat each number as a class."
             )
-
-
-def _are_numbers(names: Names) -> bool:
-    try:
-        return all(np.isfinite(float(name)) for name in as_text(names).tolist())
-    except ValueError:
-        return False
 
 
 def _encode_labels(columns: Columns, classes: Names) -> Codes:

@@ -14,21 +14,10 @@ if TYPE_CHECKING:
 
 
 def match_rows(items: Names, rows: Names, source: str | None = None) -> Codes:
-    """Return the item of each row if items and rows correspond one to one.
+    """Return the item of each row of the features if items and rows correspond one to one.
 
-    Parameters
-    ----------
-    items : ndarray of shape (n_items,)
-        The distinct item names of the labels.
-    rows : ndarray of shape (n_rows,)
-        The name of each row of the features.
-    source : str, optional
-        The file of the labels, for the message.
-
-    Raises
-    ------
-    InputError
-        With the number of items without a row and of rows without an item, and the first of each.
+    Otherwise raise an error that counts items without a row and rows without an item. `source` is
+    the file of the labels.
     """
     codes = look_up(rows, items)
     without_row = items[np.setdiff1d(np.arange(len(items)), codes)]
@@ -65,14 +54,7 @@ def _describe_unmatched(without_row: Names, without_item: Names, labels: str) ->
 def merge_tables(old: LabelTable, new: LabelTable) -> LabelTable:
     """Add the labels of one table to another, matching items, annotators and classes by name.
 
-    Parameters
-    ----------
-    old, new : LabelTable
-
-    Returns
-    -------
-    LabelTable
-        The names of `old` keep their codes; new names follow.
+    The names of `old` keep their codes; new names follow.
     """
     items, item = _extend(old.items, new.items, "items")
     annotators, annotator = _extend(old.annotators, new.annotators, "annotators")

@@ -52,14 +52,7 @@ def frame_records(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def name_classes(frame: Any, features: Features) -> Any:
-    """Replace codes by class names in the columns that are class labels; -1 becomes null.
-
-    Parameters
-    ----------
-    frame : polars frame
-    features : mapping of column to its description
-        Class labels have a list `names`.
-    """
+    """Replace codes by the `names` of class labels in a polars frame; -1 becomes null."""
     import polars as pl
 
     for column in frame.columns:

@@ -145,14 +145,7 @@ def _check_no_columns(names: ColumnNames, title: str, path: Path) -> None:
 
 
 def find_format(documents: Sequence[Document], name: str | None) -> Format | None:
-    """Return the format of some documents, None if they are tables.
-
-    Parameters
-    ----------
-    documents : sequence of Document
-    name : str or None
-        The format, if the caller names it; otherwise it is detected by content.
-    """
+    """Return the named format, else the one detected by content; None if they are tables."""
     if name is not None:
         return _by_name(name)
     found = [_sniff(document) for document in documents]

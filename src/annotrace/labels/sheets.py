@@ -118,16 +118,9 @@ def melt(
     where: Callable[[int, str, int], str],
     source: str,
 ) -> Columns:
-    """Convert cells, row by row, from the wide to the long form without empty cells.
+    """Convert n_items x n_annotators cells, row by row, to the long form without empty cells.
 
-    Parameters
-    ----------
-    cells : Coded of n_items * n_annotators cells
-    item, truth : Coded of n_items rows
-    annotators : ndarray of shape (n_annotators,)
-    where : callable
-        Names the cell of a row, a role and a column for messages.
-    source : str
+    `where` names the cell of a row, a role and a column for messages.
     """
     unnamed = np.flatnonzero(item.codes < 0)
     if len(unnamed):

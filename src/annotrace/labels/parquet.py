@@ -22,8 +22,7 @@ def _open(path: Path, start: bytes) -> Document | None:
         return None
     import polars as pl
 
-    content = io.BytesIO(read_bytes(path))
-    is_arrow = content.getvalue().startswith(ARROW)
+    content, is_arrow = io.BytesIO(read_bytes(path)), start.startswith(ARROW)
     try:
         frame = pl.read_ipc_stream(content) if is_arrow else pl.read_parquet(content)
     except (pl.exceptions.PolarsError, OSError) as error:

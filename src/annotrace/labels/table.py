@@ -236,20 +236,18 @@ class LabelTable:
         truth : array-like of int, shape (n_items,), optional
             The true class of each item, -1 if unknown.
         """
-        columns = {"item": item, "annotator": annotator, "label": label}
-        items, annotators, classes = (
-            np.arange(n_codes(codes, role) if size is None else size, dtype=np.int32)
-            for (role, codes), size in zip(
-                columns.items(), (n_items, n_annotators, n_classes), strict=True
-            )
-        )
-        sizes = dict(zip(columns, map(len, (items, annotators, classes)), strict=True))
+        sizes = {
+            "item": n_codes(item, "item") if n_items is None else n_items,
+            "annotator": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
+            "label": n_codes(label, "label") if n_classes is None else n_classes,
+        }
+        names = [np.arange(size, dtype=np.int32) for size in sizes.values()]
         return cls(
-            *check_columns(list(columns.values()), sizes),
-            items=items,
-            annotators=annotators,
-            classes=classes,
-            truth=None if truth is None else check_truth(truth, len(items), len(classes)),
+            *check_columns([item, annotator, label], sizes),
+            items=names[0],
+            annotators=names[1],
+            classes=names[2],
+            truth=None if truth is None else check_truth(truth, sizes["item"], sizes["label"]),
             positional=True,
         )
 
@@ -269,7 +267,9 @@ class LabelTable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelTable):
             return NotImplemented
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _COMPARED)
+        ignored = ("frame_library", "source", "offsets")
+        compared = (part.name for part in fields(self) if part.name not in ignored)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in compared)
 
     @property
     def n_items(self) -> int:
@@ -320,12 +320,7 @@ class LabelTable:
         return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
 
     def select_items(self, selection: ArrayLike) -> LabelTable:
-        """Select items by code or mask, in the given order; annotators and classes stay.
-
-        Parameters
-        ----------
-        selection : array-like of int (codes) or bool (a mask), shape (k,) or (n_items,)
-        """
+        """Select items by code or mask, in the given order; annotators and classes stay."""
         chosen = check_positions(selection, self.n_items)
         row, labels = labels_of(self.offsets, chosen)
         names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
@@ -356,17 +351,10 @@ class LabelTable:
         return self.select_items(rest), self.select_items(part)
 
     def match_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
-        """Reorder the items to match rows of features by name.
+        """Reorder the items to match rows of features, given the item name of each row.
 
-        Parameters
-        ----------
-        names : array-like of shape (n_rows,)
-            The item of each row.
-
-        Raises
-        ------
-        InputError
-            If an item has no row, a row has no item, or a name occurs twice; with the counts.
+        Raises `InputError` with counts if an item has no row, a row has no item, or a name occurs
+        twice.
         """
         return self.select_items(match_rows(self.items, as_names(names), self.source))
 
@@ -397,6 +385,3 @@ class LabelTable:
     def write(self, path: str | Path) -> None:
         """Write one row per label to a csv, tsv, jsonl or parquet file, optionally .gz."""
         write_table(self, path)
-
-
-_COMPARED = ("item", "annotator", "label", "items", "annotators", "classes", "truth", "positional")

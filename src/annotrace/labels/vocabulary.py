@@ -158,6 +158,8 @@ def look_up(names: Names, vocabulary: Names) -> Codes:
 def union_names(names: Names, more: Names) -> Names:
     """Append the names of `more` that are new, in order of first appearance."""
     _, new = encode(more[look_up(more, names) < 0])
+    if len(new) == 0:
+        return names
     if (names.dtype == TEXT) != (new.dtype == TEXT):
         names, new = as_text(names), as_text(new)
     return np.concatenate([names, new])

@@ -3,6 +3,7 @@ import pytest
 
 import annotrace as at
 from annotrace.errors import InputError
+from annotrace.labels import LabelTable
 from annotrace.labels.matching import match_rows, merge_tables
 from annotrace.labels.vocabulary import as_names
 
@@ -75,3 +76,11 @@ def test_numbers_and_text_are_not_merged():
     new = at.LabelTable.from_long({"item": ["x"] * 2, "worker": [0, 0], "label": [0, 1]})
     with pytest.raises(InputError, match="new items to have the same type as before"):
         merge_tables(old, new)
+
+
+def test_known_names_keep_their_type_when_they_are_repeated_as_text():
+    old = LabelTable.from_long({"item": [1, 2], "worker": ["kim", "lee"], "label": [0, 1]})
+    new = LabelTable.from_long({"item": ["2", "1"], "worker": ["lee", "kim"], "label": [0, 1]})
+    merged = merge_tables(old, new)
+    assert merged.items.tolist() == [1, 2]
+    assert merged.item.tolist() == [0, 0, 1, 1]

@@ -17,7 +17,7 @@ from annotrace.cli.warned import telling_warnings
 if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
-    from annotrace.labels.importing import Imported
+    from annotrace.labels.reading import Imported
 
 Command = Callable[..., Any]
 
@@ -113,14 +113,15 @@ class LabelFile:
 
     def read(self) -> tuple[LabelTable, Layout | Imported | None]:
         """Read the table, and tell which columns or answers were used."""
+        from annotrace.labels import LabelTable
         from annotrace.labels.building import TableOptions
         from annotrace.labels.columns import ColumnNames
-        from annotrace.labels.importing import ExportOptions
-        from annotrace.labels.reading import read_table
+        from annotrace.labels.reading import ExportOptions, read_parts
 
         names, options = ColumnNames(**self.columns), TableOptions(**self.choices)
         with telling_warnings("skip"):
-            return read_table(self.paths, names, options, ExportOptions(**self.request))
+            parts, used = read_parts(self.paths, names, options, ExportOptions(**self.request))
+        return LabelTable(**parts), used
 
 
 def label_options(command: Command) -> Command:
@@ -244,7 +245,7 @@ def _n_pairs(table: LabelTable) -> int:
 
 
 def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[str]:
-    from annotrace.labels.importing import Imported, describe_skipped
+    from annotrace.labels.reading import Imported, describe_skipped
 
     if used is None:
         return []

@@ -1,9 +1,9 @@
-"""Labels in npy and npz files: three columns by role, or one array of answers."""
+"""Arrays of answers, in memory or in npy and npz files; an npz file may have three columns too."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, count
-from annotrace.labels.building import TableOptions
+from annotrace.labels.building import Columns
 from annotrace.labels.columns import ColumnNames, Layout, find_column, find_roles
 from annotrace.labels.documents import Document, FileType
 from annotrace.labels.files import NPY, ZIP, load_arrays, read_bytes
-from annotrace.labels.sheets import Sheet, table_from_cells, table_from_sheet
-from annotrace.labels.table import LabelTable
+from annotrace.labels.sheets import Sheet, labels_in_sheet, melt
 from annotrace.labels.vocabulary import (
     Coded,
     Names,
@@ -44,28 +43,37 @@ def _open(path: Path, start: bytes) -> Document | None:
 NPY_OR_NPZ = FileType((), _open)
 
 
-def table_from_arrays(
-    arrays: Arrays, names: ColumnNames, options: TableOptions, source: str
-) -> LabelTable:
-    """Create a table from the arrays of a file.
+def labels_in_array(
+    array: NDArray[Any], items: Sequence[Any] | None, annotators: Sequence[Any] | None
+) -> Columns:
+    """Return the labels in an array in memory; see `LabelTable.from_wide`."""
+    cells = encode_answers(array, "the array")
+    n_items, n_annotators = array.shape
+    annotators = range(n_annotators) if annotators is None else annotators
+    return _labels_in_cells(
+        cells,
+        items=None if items is None else check_names(items, n_items, "`items`"),
+        annotators=check_names(annotators, n_annotators, "`annotators`"),
+    )
 
-    Parameters
-    ----------
-    arrays : mapping of name to array
-        The array of an npy file has the name "".
-    names : ColumnNames
-        Names of arrays, given by the caller.
-    options : TableOptions
-    source : str
-        The file, for messages.
+
+def labels_in_arrays(arrays: Arrays, names: ColumnNames, source: str) -> Columns:
+    """Return the labels in the arrays of a file: three columns by role, or one array of answers.
+
+    The array of an npy file has the name "".
     """
     for name in filter(None, names):
         if name not in arrays:
             raise InputError(f"{source} has no array {name!r}; {_describe(arrays)}.")
     layout = _find_columns(arrays, names, source)
-    if layout is not None:
-        return _table_from_columns(arrays, layout, options, source)
-    return _table_from_answers(arrays, names, options, source)
+    if layout is None:
+        return _labels_in_answers(arrays, names, source)
+    chosen = [layout.item, layout.annotator, layout.label, layout.truth]
+    used = {name: arrays[name] for name in chosen if name is not None}
+    if len({len(array) for array in used.values()}) > 1:
+        raise InputError(f"{source}: expected arrays of equal length, but {_describe(used)}.")
+    sheet = Sheet(source, list(used), lambda name: encode_values(used[name]).as_text())
+    return labels_in_sheet(sheet, layout)
 
 
 def _find_columns(arrays: Arrays, names: ColumnNames, source: str) -> Layout | None:
@@ -78,42 +86,48 @@ def _find_columns(arrays: Arrays, names: ColumnNames, source: str) -> Layout | N
     return Layout(**found)
 
 
-def _table_from_columns(
-    arrays: Arrays, layout: Layout, options: TableOptions, source: str
-) -> LabelTable:
-    chosen = [layout.item, layout.annotator, layout.label, layout.truth]
-    used = {name: arrays[name] for name in chosen if name is not None}
-    if len({len(array) for array in used.values()}) > 1:
-        raise InputError(f"{source}: expected arrays of equal length, but {_describe(used)}.")
-    sheet = Sheet(source, list(used), lambda name: encode_values(used[name]).as_text())
-    return table_from_sheet(sheet, layout, options)
-
-
-def _table_from_answers(
-    arrays: Arrays, names: ColumnNames, options: TableOptions, source: str
-) -> LabelTable:
+def _labels_in_answers(arrays: Arrays, names: ColumnNames, source: str) -> Columns:
     name = names.label if names.label is not None else _find_answers(arrays, source)
     answers = arrays[name]
     cells = encode_answers(answers, f"{source}, array {name!r}" if name else source)
     n_items, n_annotators = answers.shape
     truth = _find_truth(arrays, names, n_items, source)
+    classes = None
     if "classes" in arrays:
         classes = as_text(as_names(arrays["classes"]))
         cells = _name_classes(cells, classes, source)
         truth = None if truth is None else _name_classes(truth, classes, source)
-        options = options if options.classes is not None else replace(options, classes=classes)
     annotators = arrays.get(names.annotator or "annotators", np.arange(n_annotators))
     items = arrays.get(names.item or "items")
     if items is not None:
         items = as_text(check_names(items, n_items, f"the items of {source}"))
-    return table_from_cells(
+    columns = _labels_in_cells(
         cells.as_text(),
-        options,
         items=items,
         annotators=as_text(check_names(annotators, n_annotators, f"the annotators of {source}")),
         truth=None if truth is None else truth.as_text(),
         source=source,
     )
+    return replace(columns, classes=classes)
+
+
+def _labels_in_cells(
+    cells: Coded,
+    *,
+    items: Names | None,
+    annotators: Names,
+    truth: Coded | None = None,
+    source: str = "the array",
+) -> Columns:
+    def where(row: int, role: str, column: int) -> str:
+        if role == "truth":
+            return f"{source}, truth index {row}"
+        return f"{source}, row index {row}, column index {column}"
+
+    rows = np.arange(len(cells.codes) // max(len(annotators), 1), dtype=np.int32)
+    item = Coded(rows, rows if items is None else items)
+    columns = melt(cells, item, annotators, truth, where, source)
+    return replace(columns, positional=items is None)
 
 
 def _find_answers(arrays: Arrays, source: str) -> str:

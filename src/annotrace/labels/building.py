@@ -1,4 +1,4 @@
-"""From columns of names to a table: checks, classes and truth."""
+"""From columns of names to the parts of a table: checks, classes and truth."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from annotrace.errors import InputError, first_few
 from annotrace.labels.codes import Repeats, drop_repeats
-from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import (
     Coded,
     Codes,
     Names,
     as_names,
+    as_numbers,
     as_text,
     look_up,
     sort_names,
@@ -47,34 +47,56 @@ class Columns:
 
     Attributes
     ----------
+    source : str
+        The file, frame or array, for messages.
     item, annotator, label : Coded of n labels
     where : callable
         Names the cell of a row and a role ("item", "label", ...) for messages.
     truth : Coded of m rows, or None
     truth_item : ndarray of shape (m,), int32
         The item of each row of `truth`.
+    classes : ndarray of shape (n_classes,), or None
+        All classes, if the source lists them.
+    positional : bool
+        Whether items are positions.
     """
 
+    source: str
     item: Coded
     annotator: Coded
     label: Coded
     where: Callable[[int, str], str]
     truth: Coded | None = None
     truth_item: Codes = field(default_factory=lambda: np.empty(0, np.int32))
+    classes: Names | None = None
+    positional: bool = False
 
 
-def build_table(
-    columns: Columns, options: TableOptions, source: str, positional: bool = False
-) -> LabelTable:
-    """Check the labels, encode the classes and create the table."""
+class TableParts(TypedDict):
+    """The arguments of `LabelTable` that columns determine."""
+
+    item: Codes
+    annotator: Codes
+    label: Codes
+    items: Names
+    annotators: Names
+    classes: Names
+    truth: Codes | None
+    positional: bool
+    source: str | None
+
+
+def build_parts(columns: Columns, options: TableOptions) -> TableParts:
+    """Check the labels, encode the classes and return the parts of the table."""
     for role in ("item", "annotator", "label"):
         if role != "label" or "" not in options.skip:
             _check_filled(columns, role)
     all_columns, columns = columns, _skip(columns, options.skip) if options.skip else columns
     if len(columns.label.codes) == 0:
-        raise InputError(f"{source} has no labels{' except those to skip' * bool(options.skip)}.")
+        skipped = " except those to skip" * bool(options.skip)
+        raise InputError(f"{columns.source} has no labels{skipped}.")
     _warn_unused_skip(all_columns, options.skip)
-    classes = _choose_classes(columns, options, source)
+    classes = _choose_classes(columns, options)
     label = _encode_labels(columns, classes)
     item, annotator = columns.item, columns.annotator
     kept = drop_repeats(
@@ -84,16 +106,17 @@ def build_table(
         len(annotator.names),
         lambda row: columns.where(row, "item"),
     )
-    return LabelTable(
-        item.codes[kept],
-        annotator.codes[kept],
-        label[kept],
-        items=item.names,
-        annotators=annotator.names,
-        classes=classes,
-        truth=None if columns.truth is None else _encode_truth(columns, columns.truth, classes),
-        positional=positional,
-    )
+    return {
+        "item": item.codes[kept],
+        "annotator": annotator.codes[kept],
+        "label": label[kept],
+        "items": item.names,
+        "annotators": annotator.names,
+        "classes": classes,
+        "truth": None if columns.truth is None else _encode_truth(columns, columns.truth, classes),
+        "positional": columns.positional,
+        "source": None,
+    }
 
 
 def _check_filled(columns: Columns, role: str) -> None:
@@ -133,12 +156,13 @@ def _warn_unused_skip(columns: Columns, skip: Iterable[Any]) -> None:
         )
 
 
-def _choose_classes(columns: Columns, options: TableOptions, source: str) -> Names:
-    if options.classes is not None:
-        return _check_classes(options.classes)
+def _choose_classes(columns: Columns, options: TableOptions) -> Names:
+    given = columns.classes if options.classes is None else options.classes
+    if given is not None:
+        return _check_classes(given)
     _check_single_labels(columns)
     _check_no_scores(columns)
-    classes = _find_classes(columns.label, source)
+    classes = _find_classes(columns.label, columns.source)
     if classes.dtype.kind in "if" and -1 in classes:
         warnings.warn(
             "-1 is read as a class. If it means that the label is missing, pass `skip=[-1]`.",
@@ -199,13 +223,13 @@ def _is_joined(name: str, separator: str, known: set[str]) -> bool:
 
 def _check_no_scores(columns: Columns) -> None:
     """Raise an error for labels or truth with fractions: they are scores, not classes."""
-    if not _are_numbers(columns.label.names):
+    if as_numbers(columns.label.names) is None:
         return
     for role, column in (("label", columns.label), ("truth", columns.truth)):
-        if column is None or not _are_numbers(column.names):
+        values = None if column is None else as_numbers(column.names)
+        if column is None or values is None:
             continue
-        fraction = [float(name) % 1 != 0 for name in as_text(column.names).tolist()]
-        rows = np.flatnonzero(np.array([*fraction, False])[column.codes])
+        rows = np.flatnonzero(np.append(values % 1 != 0, False)[column.codes])
         if len(rows):
             row = int(rows[0])
             raise InputError(
@@ -213,13 +237,6 @@ def _check_no_scores(columns: Columns) -> None:
                 "be classes, not ordinal or continuous scores. Round or group them into classes, "
                 "or list all with classes= (--class) to treat each number as a class."
             )
-
-
-def _are_numbers(names: Names) -> bool:
-    try:
-        return all(np.isfinite(float(name)) for name in as_text(names).tolist())
-    except ValueError:
-        return False
 
 
 def _encode_labels(columns: Columns, classes: Names) -> Codes:

@@ -157,7 +157,6 @@ def drop_repeats(
         repeated = count(len(pair) - len(first), "label repeats", "labels repeat")
         raise InputError(
             f"Expected each (item, annotator) pair at most once, but {repeated} one, first at "
-            f"{where(row)}. "
-            "Use repeats='keep', 'first' or 'last'."
+            f"{where(row)}. Use repeats='keep', 'first' or 'last'."
         )
     return np.sort(first)

@@ -63,16 +63,7 @@ class Layout:
 
 
 def find_layout(columns: Sequence[Any], names: ColumnNames, source: str) -> Layout:
-    """Detect the role of each column, and whether the table is long or wide.
-
-    Parameters
-    ----------
-    columns : sequence
-        All column names, in order.
-    names : ColumnNames
-    source : str
-        The file or frame, for messages.
-    """
+    """Detect the role of each column, and whether the table is long or wide."""
     check_distinct(columns, source)
     found = find_roles(columns, names, source)
     if None not in (found["item"], found["annotator"], found["label"]):

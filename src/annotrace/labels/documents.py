@@ -156,21 +156,17 @@ XML = FileType((".xml",), _open_xml)
 
 
 def _sheet_from_records(document: Document) -> Sheet:
-    numbers: list[Any] = []
-    records = []
-    for number, record in document.objects():
-        numbers.append(number)
-        records.append(record)
+    numbered: dict[Any, dict[str, Any]] = dict(document.objects())
     unit = document.unit
-    if len(records) == 1 and (rows := _rows_of_pandas(records[0])):
-        unit, numbers, records = "index", list(rows), list(rows.values())
+    if len(numbered) == 1 and (rows := _rows_of_pandas(*numbered.values())):
+        unit, numbered = "index", dict(rows)
+    numbers, records = list(numbered), list(numbered.values())
     fields = list(dict.fromkeys(field for record in records for field in record))
     return Sheet(
         str(document.path),
         fields,
         lambda name: encode_values([_as_written(record.get(name)) for record in records]),
-        numbers,
-        f"{unit} {{row}}: field {{column!r}}",
+        lambda row, name: f"{document.path}, {unit} {numbers[row]}: field {name!r}",
     )
 
 

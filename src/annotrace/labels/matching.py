@@ -7,28 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from annotrace.errors import InputError, count, first_few
-from annotrace.labels.vocabulary import TEXT, Codes, Names, look_up
+from annotrace.labels.vocabulary import TEXT, Codes, Names, look_up, union_names
 
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
 
 
 def match_rows(items: Names, rows: Names, source: str | None = None) -> Codes:
-    """Return the item of each row if items and rows correspond one to one.
+    """Return the item of each row of the features if items and rows correspond one to one.
 
-    Parameters
-    ----------
-    items : ndarray of shape (n_items,)
-        The distinct item names of the labels.
-    rows : ndarray of shape (n_rows,)
-        The name of each row of the features.
-    source : str, optional
-        The file of the labels, for the message.
-
-    Raises
-    ------
-    InputError
-        With the number of items without a row and of rows without an item, and the first of each.
+    Otherwise raise an error that counts items without a row and rows without an item. `source` is
+    the file of the labels.
     """
     codes = look_up(rows, items)
     without_row = items[np.setdiff1d(np.arange(len(items)), codes)]
@@ -47,11 +36,8 @@ def match_rows(items: Names, rows: Names, source: str | None = None) -> Codes:
 def _describe_unmatched(without_row: Names, without_item: Names, labels: str) -> str:
     problems = []
     if len(without_row):
-        noun = "item" if len(without_row) == 1 else "items"
-        verb = "has" if len(without_row) == 1 else "have"
-        problems.append(
-            f"{len(without_row):,} {noun} of {labels} {verb} no features ({first_few(without_row)})"
-        )
+        items = count(len(without_row), f"item of {labels} has", f"items of {labels} have")
+        problems.append(f"{items} no features ({first_few(without_row)})")
     if len(without_item):
         rows = count(len(without_item), "row of features has", "rows of features have")
         problems.append(f"{rows} no item in {labels} ({first_few(without_item)})")
@@ -65,14 +51,7 @@ def _describe_unmatched(without_row: Names, without_item: Names, labels: str) ->
 def merge_tables(old: LabelTable, new: LabelTable) -> LabelTable:
     """Add the labels of one table to another, matching items, annotators and classes by name.
 
-    Parameters
-    ----------
-    old, new : LabelTable
-
-    Returns
-    -------
-    LabelTable
-        The names of `old` keep their codes; new names follow.
+    The names of `old` keep their codes; new names follow.
     """
     items, item = _extend(old.items, new.items, "items")
     annotators, annotator = _extend(old.annotators, new.annotators, "annotators")
@@ -91,15 +70,13 @@ def merge_tables(old: LabelTable, new: LabelTable) -> LabelTable:
 
 def _extend(old: Names, new: Names, what: str) -> tuple[Names, Codes]:
     """Return the extended vocabulary, and the code in it of each new name."""
-    codes = look_up(new, old)
-    unseen = codes < 0
-    if np.any(unseen) and (old.dtype == TEXT) != (new.dtype == TEXT):
+    names = union_names(old, new)
+    if len(names) > len(old) and (old.dtype == TEXT) != (new.dtype == TEXT):
         raise InputError(
             f"Expected new {what} to have the same type as before, but got {new.dtype} after "
             f"{old.dtype}: use numbers in both tables or text in both."
         )
-    codes[unseen] = np.arange(len(old), len(old) + np.sum(unseen))
-    return np.concatenate([old, new[unseen]]), codes
+    return names, look_up(new, names)
 
 
 def _merge_truth(

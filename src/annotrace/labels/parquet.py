@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
 from annotrace.labels.files import ARROW, PARQUET, read_bytes
-from annotrace.labels.sheets import Sheet
-from annotrace.labels.vocabulary import encode_series
+from annotrace.labels.sheets import Sheet, frame_sheet
 
 Features: TypeAlias = Mapping[str, Any]
 
@@ -22,8 +22,7 @@ def _open(path: Path, start: bytes) -> Document | None:
         return None
     import polars as pl
 
-    content = io.BytesIO(read_bytes(path))
-    is_arrow = content.getvalue().startswith(ARROW)
+    content, is_arrow = io.BytesIO(read_bytes(path)), start.startswith(ARROW)
     try:
         frame = pl.read_ipc_stream(content) if is_arrow else pl.read_parquet(content)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -42,12 +41,8 @@ PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
 
 
 def _sheet(frame: Any, path: Path) -> Sheet:
-    import narwhals as nw
-
-    known = nw.from_native(frame, eager_only=True)
-    return Sheet(
-        str(path), known.columns, lambda name: encode_series(known.get_column(name)).as_text()
-    )
+    sheet = frame_sheet(frame, str(path))
+    return replace(sheet, column=lambda name: sheet.column(name).as_text())
 
 
 def frame_records(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -56,14 +51,7 @@ def frame_records(frame: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def name_classes(frame: Any, features: Features) -> Any:
-    """Replace codes by class names in the columns that are class labels; -1 becomes null.
-
-    Parameters
-    ----------
-    frame : polars frame
-    features : mapping of column to its description
-        Class labels have a list `names`.
-    """
+    """Replace codes by the `names` of class labels in a polars frame; -1 becomes null."""
     import polars as pl
 
     for column in frame.columns:

@@ -1,24 +1,28 @@
-"""Label files: which files to read, their types and formats, and the table in them."""
+"""Label files: which files to read, their types and formats, and the labels in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from annotrace.errors import InputError
-from annotrace.labels.arrays import NPY_OR_NPZ, table_from_arrays
-from annotrace.labels.building import TableOptions, build_table
+import numpy as np
+
+from annotrace.errors import InputError, count
+from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
+from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
 from annotrace.labels.columns import ColumnNames, Layout, find_layout
-from annotrace.labels.delimited import DELIMITED
 from annotrace.labels.documents import JSON, XML, Document
 from annotrace.labels.files import check_file, open_unpacked
-from annotrace.labels.importing import ExportOptions, Imported, find_format, import_answers
+from annotrace.labels.formats import FORMATS, Format
+from annotrace.labels.formats.base import Answer, Questions, Skipped
 from annotrace.labels.parquet import PARQUET_OR_ARROW
-from annotrace.labels.sheets import stack_sheets, table_from_sheet
-from annotrace.labels.table import LabelTable
-from annotrace.labels.xlsx import XLSX
+from annotrace.labels.sheets import labels_in_sheet, stack_sheets
+from annotrace.labels.spreadsheets import DELIMITED, XLSX
+from annotrace.labels.vocabulary import TEXT, Coded, encode
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
 
@@ -30,14 +34,40 @@ _NOT_LABELS = frozenset(["dataset_info.json", "dataset_infos.json", "state.json"
 _START = 4096
 
 
-def read_table(
+@dataclass(frozen=True)
+class ExportOptions:
+    """Options for reading the export of a tool; see `LabelTable.read`."""
+
+    format: str | None = None
+    question: str | None = None
+    annotator_name: str | None = None
+
+
+class Imported(NamedTuple):
+    """A summary of what was read from an export.
+
+    Attributes
+    ----------
+    title : str
+        The format.
+    question : str or None
+        The question whose answers were read, if the format has several.
+    skipped : mapping of reason to count
+    """
+
+    title: str
+    question: str | None
+    skipped: Mapping[str, int]
+
+
+def read_parts(
     paths: Paths, names: ColumnNames, options: TableOptions, export: ExportOptions
-) -> tuple[LabelTable, Layout | Imported | None]:
-    """Read a table from files; see `LabelTable.read`.
+) -> tuple[TableParts, Layout | Imported | None]:
+    """Read the parts of a table from files; see `LabelTable.read`.
 
     Returns
     -------
-    table : LabelTable
+    parts : TableParts
     used : Layout, Imported or None
         The columns of a table, a summary of the export of a tool, or None for npy and npz.
     """
@@ -47,13 +77,13 @@ def read_table(
     format = find_format(documents, export.format)
     used: Layout | Imported | None
     if format is None:
-        table, used = _read_sheets(documents, names, options)
+        columns, used = _read_sheets(documents, names)
     else:
         _check_no_columns(names, format.title, documents[0].path)
         columns, used = import_answers(documents, format, export, names.item)
-        table = build_table(columns, options, str(documents[0].path))
-    source = str(documents[0].path) if len(documents) == 1 else "the label files"
-    return table.replace(source=source), used
+    parts = build_parts(columns, options)
+    parts["source"] = columns.source if len(documents) == 1 else "the label files"
+    return parts, used
 
 
 def list_files(paths: Paths) -> list[Path]:
@@ -64,15 +94,6 @@ def list_files(paths: Paths) -> list[Path]:
     if not files:
         raise InputError("Expected at least one file, but got none.")
     return files
-
-
-def open_document(path: str | Path) -> Document:
-    """Open a label file as the first file type that recognises its content."""
-    path = check_file(path)
-    with open_unpacked(path) as file:
-        start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
-    opened = (kind.open(path, start) for kind in FILE_TYPES)
-    return next(document for document in opened if document is not None)
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -91,6 +112,28 @@ def _files_below(folder: Path) -> list[Path]:
     return found
 
 
+def open_document(path: str | Path) -> Document:
+    """Open a label file as the first file type that recognises its content."""
+    path = check_file(path)
+    with open_unpacked(path) as file:
+        start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
+    opened = (kind.open(path, start) for kind in FILE_TYPES)
+    return next(document for document in opened if document is not None)
+
+
+def _read_sheets(
+    documents: Sequence[Document], names: ColumnNames
+) -> tuple[Columns, Layout | None]:
+    for document in documents:
+        if document.arrays is not None:
+            if len(documents) > 1:
+                raise InputError(f"{document.path} contains arrays: read it separately.")
+            return labels_in_arrays(document.arrays(), names, str(document.path)), None
+    sheet = stack_sheets([document.sheet() for document in documents])
+    layout = find_layout(sheet.columns, names, sheet.source)
+    return labels_in_sheet(sheet, layout), layout
+
+
 def _check_no_columns(names: ColumnNames, title: str, path: Path) -> None:
     for role in ("annotator", "label", "truth"):
         if getattr(names, role) is not None:
@@ -101,15 +144,139 @@ def _check_no_columns(names: ColumnNames, title: str, path: Path) -> None:
             )
 
 
-def _read_sheets(
-    documents: Sequence[Document], names: ColumnNames, options: TableOptions
-) -> tuple[LabelTable, Layout | None]:
-    for document in documents:
-        if document.arrays is not None:
-            if len(documents) > 1:
-                raise InputError(f"{document.path} contains arrays: read it separately.")
-            source = str(document.path)
-            return table_from_arrays(document.arrays(), names, options, source), None
-    sheet = stack_sheets([document.sheet() for document in documents])
-    layout = find_layout(sheet.columns, names, sheet.source)
-    return table_from_sheet(sheet, layout, options), layout
+def find_format(documents: Sequence[Document], name: str | None) -> Format | None:
+    """Return the named format, else the one detected by content; None if they are tables."""
+    if name is not None:
+        return _by_name(name)
+    found = [_sniff(document) for document in documents]
+    for document, other in zip(documents, found, strict=True):
+        if other is not found[0]:
+            raise InputError(
+                f"{document.path} is {_title(other)} and {documents[0].path} is "
+                f"{_title(found[0])}. Read them separately, or name their format with format= "
+                "(--from)."
+            )
+    return found[0]
+
+
+def _sniff(document: Document) -> Format | None:
+    return next((known for known in FORMATS if any(map(known.sniff, document.head))), None)
+
+
+def _title(format: Format | None) -> str:
+    return "a table" if format is None else format.title
+
+
+def _by_name(name: str) -> Format | None:
+    known = {"table": None} | {format.name: format for format in FORMATS}
+    if name not in known:
+        raise InputError(
+            f"Expected `format` to be one of {', '.join(sorted(known))}, but got {name!r}."
+        )
+    return known[name]
+
+
+@dataclass
+class _Gathered:
+    """Answers of several documents, concatenated."""
+
+    items: list[str] = field(default_factory=list)
+    annotators: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+    def add(self, answer: Answer, annotator: str) -> None:
+        self.items.append(answer.item)
+        self.annotators.append(annotator)
+        self.labels.append(answer.label)
+        self.numbers.append(answer.number)
+
+
+def import_answers(
+    documents: Sequence[Document], format: Format, options: ExportOptions, item: str | None
+) -> tuple[Columns, Imported]:
+    """Read the answers of documents of one format, and count the skipped ones."""
+    questions, skipped = Questions(options.question), Counter[str]()
+    labels, truth = _Gathered(), _Gathered()
+    file_names = names_of_files([document.path for document in documents])
+    for document, file_name in zip(documents, file_names, strict=True):
+        if document.records is None:
+            raise InputError(f"{document.path} is neither JSON nor XML, so not {format.title}.")
+        for part in (labels, truth):
+            part.starts.append(len(part.items))
+        for answer in format.read(document, questions, item):
+            if isinstance(answer, Skipped):
+                skipped[answer.reason] += 1
+            elif answer.is_truth:
+                truth.add(answer, "")
+            else:
+                name = answer.annotator or options.annotator_name or file_name
+                labels.add(answer, _check_annotator(name, document.place(answer.number)))
+    source = str(documents[0].path)
+    questions.check_found(source)
+    if not labels.items:
+        raise InputError(_no_labels(source, format, skipped))
+    question = questions.wanted or next(iter(questions.found), None)
+    return _columns(labels, truth, documents), Imported(format.title, question, dict(skipped))
+
+
+def names_of_files(paths: Sequence[Path]) -> list[str | None]:
+    """Return the annotator that each of several files is named after; None for a single file.
+
+    If the files have equal names, like those that CVAT packs into an archive, use the folders.
+    """
+    if len(paths) == 1:
+        return [None]
+    stems = [Path(path.name.removesuffix(".gz")).stem for path in paths]
+    if len(set(stems)) == len(paths):
+        return list(stems)
+    folders = [path.absolute().parent.name for path in paths]
+    return list(folders) if len(set(folders)) == len(paths) else [str(path) for path in paths]
+
+
+def _check_annotator(name: str | None, place: str) -> str:
+    if name is None:
+        raise InputError(
+            f"{place}: the file does not name the annotator. Name the annotator with "
+            "annotator_name= (--annotator-name), or read one file per annotator, named after them."
+        )
+    return name
+
+
+def _columns(labels: _Gathered, truth: _Gathered, documents: Sequence[Document]) -> Columns:
+    def where(row: int, role: str) -> str:
+        part = truth if role == "truth" else labels
+        document = documents[bisect_right(part.starts, row) - 1]
+        what = "item" if role == "item" else f"{role} of item"
+        return f"{document.place(part.numbers[row])}, {what} {part.items[row][:60]!r}"
+
+    items = _coded(labels.items + truth.items)
+    n_labels = len(labels.items)
+    return Columns(
+        str(documents[0].path),
+        item=Coded(items.codes[:n_labels], items.names),
+        annotator=_coded(labels.annotators).sorted(),
+        label=_coded(labels.labels),
+        where=where,
+        truth=_coded(truth.labels) if truth.items else None,
+        truth_item=items.codes[n_labels:],
+    )
+
+
+def _coded(names: list[str]) -> Coded:
+    return Coded(*encode(np.array(names, dtype=TEXT)))
+
+
+def _no_labels(source: str, format: Format, skipped: Mapping[str, int]) -> str:
+    details = f" ({describe_skipped(skipped)})" if skipped else ""
+    return (
+        f"{source} is read as {format.title} and has no labels{details}. Export answers that are "
+        "classes, or name the format with format= (--from)."
+    )
+
+
+def describe_skipped(skipped: Mapping[str, int]) -> str:
+    """Describe the skipped answers, as in "3 answers skipped (2 cancelled, 1 draft)"."""
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in skipped.items())
+    return f"{count(sum(skipped.values()), 'answer')} skipped ({reasons})"

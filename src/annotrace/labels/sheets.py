@@ -1,4 +1,4 @@
-"""Sheets: named columns of a file or frame in the long or wide form, and tables from them."""
+"""Sheets: named columns of a file or frame in the long or wide form, and the labels in them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from annotrace.errors import InputError, first_few
-from annotrace.labels.building import Columns, TableOptions, build_table
+from annotrace.labels.building import Columns
 from annotrace.labels.columns import Layout
-from annotrace.labels.table import LabelTable
-from annotrace.labels.vocabulary import Coded, Names, as_names, merge_vocabularies
+from annotrace.labels.vocabulary import Coded, Names, as_names, encode_series, merge_vocabularies
 
 
 @dataclass(frozen=True)
@@ -28,35 +26,33 @@ class Sheet:
     columns : sequence of column names
     column : callable
         Returns an encoded column by its name.
-    row_names : sequence, optional
-        The number or name of each row in messages; counted from 0 by default.
-    place : str
-        The name of a cell in messages: a format with `row` and `column`.
+    name_cell : callable or None
+        Names the cell of a row and column for messages; by default by its index.
     """
 
     source: str
     columns: Sequence[Any]
     column: Callable[[Any], Coded]
-    row_names: Sequence[Any] | NDArray[np.int64] | None = None
-    place: str = "row index {row}, column {column!r}"
+    name_cell: Callable[[int, Any], str] | None = None
 
     def cell(self, row: int, column: Any) -> str:
         """Return the name of a cell for messages."""
-        name = row if self.row_names is None else self.row_names[row]
-        return f"{self.source}, {self.place.format(row=name, column=column)}"
+        if self.name_cell is None:
+            return f"{self.source}, row index {row}, column {column!r}"
+        return self.name_cell(row, column)
 
 
-@dataclass(frozen=True)
-class _StackedSheet(Sheet):
-    """The rows of several sheets; each sheet names its own cells."""
+def frame_sheet(frame: Any, source: str) -> Sheet:
+    """Return a frame of any library that narwhals supports as a sheet."""
+    import narwhals as nw
 
-    sheets: Sequence[Sheet] = ()
-    starts: Sequence[int] = ()
-
-    def cell(self, row: int, column: Any) -> str:
-        """Return the name of a cell in the sheet that it comes from."""
-        which = bisect_right(self.starts, row) - 1
-        return self.sheets[which].cell(row - self.starts[which], column)
+    known = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(known, nw.DataFrame):
+        raise InputError(
+            "Expected a pandas, polars or pyarrow frame or a dict of columns, but got "
+            f"{type(frame).__name__}."
+        )
+    return Sheet(source, known.columns, lambda name: encode_series(known.get_column(name)))
 
 
 def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
@@ -71,51 +67,27 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
                 f"({first_few(sorted(map(str, different)))} are in one of them only). Read them "
                 "separately, or give them the same columns."
             )
+    lengths = [len(sheet.column(first.columns[0]).codes) for sheet in sheets]
+    starts = np.cumsum([0, *lengths[:-1]]).tolist()
 
     def column(name: Any) -> Coded:
         codes, names = merge_vocabularies([sheet.column(name) for sheet in sheets])
         return Coded(np.concatenate(codes), names)
 
-    lengths = [len(sheet.column(first.columns[0]).codes) for sheet in sheets]
-    starts = np.cumsum([0, *lengths[:-1]]).tolist()
-    return _StackedSheet(first.source, first.columns, column, sheets=sheets, starts=starts)
+    def cell(row: int, name: Any) -> str:
+        which = bisect_right(starts, row) - 1
+        return sheets[which].cell(row - starts[which], name)
+
+    return Sheet(first.source, first.columns, column, cell)
 
 
-def table_from_sheet(sheet: Sheet, layout: Layout, options: TableOptions) -> LabelTable:
-    """Create a table from a sheet whose columns have known roles."""
-    columns = _wide_columns(sheet, layout) if layout.wide else _long_columns(sheet, layout)
-    return build_table(columns, options, sheet.source)
-
-
-def table_from_cells(
-    cells: Coded,
-    options: TableOptions,
-    *,
-    items: Names | None,
-    annotators: Names,
-    truth: Coded | None = None,
-    source: str = "the array",
-) -> LabelTable:
-    """Create a table from the cells of an array of shape (n_items, n_annotators), row by row.
-
-    `truth` has one row per item. Items are positions if `items` is None.
-    """
-    n_items = len(cells.codes) // max(len(annotators), 1)
-    rows = np.arange(n_items, dtype=np.int32)
-
-    def where(row: int, role: str, column: int) -> str:
-        if role == "truth":
-            return f"{source}, truth index {row}"
-        return f"{source}, row index {row}, column index {column}"
-
-    item = Coded(rows, rows if items is None else items)
-    columns = _melt(cells, item, annotators, where, truth)
-    return build_table(columns, options, source, positional=items is None)
-
-
-def _long_columns(sheet: Sheet, layout: Layout) -> Columns:
+def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:
+    """Return the labels in a sheet whose columns have known roles."""
+    if layout.wide:
+        return _wide_columns(sheet, layout)
     item = sheet.column(layout.item)
     return Columns(
+        sheet.source,
         item=item,
         annotator=sheet.column(layout.annotator).sorted(),
         label=sheet.column(layout.label),
@@ -127,31 +99,36 @@ def _long_columns(sheet: Sheet, layout: Layout) -> Columns:
 
 def _wide_columns(sheet: Sheet, layout: Layout) -> Columns:
     codes, names = merge_vocabularies([sheet.column(name) for name in layout.answers])
-    cells = Coded(np.stack(codes, axis=1).ravel(), names)
     named = {"item": layout.item, "truth": layout.truth}
+    return melt(
+        Coded(np.stack(codes, axis=1).ravel(), names),
+        sheet.column(layout.item),
+        as_names([str(name) for name in layout.answers]),
+        None if layout.truth is None else sheet.column(layout.truth),
+        lambda row, role, column: sheet.cell(row, named.get(role, layout.answers[column])),
+        sheet.source,
+    )
 
-    def where(row: int, role: str, column: int) -> str:
-        return sheet.cell(row, named.get(role, layout.answers[column]))
 
-    annotators = as_names([str(name) for name in layout.answers])
-    truth = None if layout.truth is None else sheet.column(layout.truth)
-    return _melt(cells, sheet.column(layout.item), annotators, where, truth)
-
-
-def _melt(
+def melt(
     cells: Coded,
     item: Coded,
     annotators: Names,
-    where: Callable[[int, str, int], str],
     truth: Coded | None,
+    where: Callable[[int, str, int], str],
+    source: str,
 ) -> Columns:
-    """Convert cells, row by row, from the wide to the long form without empty cells."""
+    """Convert n_items x n_annotators cells, row by row, to the long form without empty cells.
+
+    `where` names the cell of a row, a role and a column for messages.
+    """
     unnamed = np.flatnonzero(item.codes < 0)
     if len(unnamed):
         raise InputError(f"{where(int(unnamed[0]), 'item', 0)} is empty. Every row needs an item.")
     filled = np.flatnonzero(cells.codes >= 0)
     row, annotator = np.divmod(filled, max(len(annotators), 1))
     return Columns(
+        source,
         item=item.take(row),
         annotator=Coded(annotator.astype(np.int32), annotators),
         label=cells.take(filled),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -13,24 +13,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from annotrace.labels.codes import (
+    Repeats,
     Seed,
     check_columns,
     check_positions,
     check_truth,
     item_offsets,
     labels_of,
+    n_codes,
     sort_by_item,
     split_positions,
 )
-from annotrace.labels.constructors import TableConstructors
+from annotrace.labels.columns import ColumnNames
+from annotrace.labels.frames import (
+    POLARS,
+    array_from_table,
+    convert_frame,
+    frame_from_table,
+    with_frame_library,
+)
 from annotrace.labels.matching import match_rows
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, union_names
-
-POLARS = "polars"
+from annotrace.labels.writing import write_table
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LabelTable(TableConstructors):
+class LabelTable:
     """Labels as three columns of int32 codes with three vocabularies; immutable.
 
     Labels are sorted by item, so that the labels of item k are rows ``offsets[k]`` to
@@ -97,6 +105,152 @@ class LabelTable(TableConstructors):
             view.flags.writeable = False
             object.__setattr__(self, name, view)
 
+    @classmethod
+    def read(
+        cls,
+        path: str | Path | Sequence[str | Path],
+        *,
+        item: str | None = None,
+        annotator: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
+        question: str | None = None,
+        annotator_name: str | None = None,
+        format: str | None = None,
+        classes: Sequence[str] | None = None,
+        skip: Collection[Any] = (),
+        repeats: Repeats = "keep",
+    ) -> LabelTable:
+        """Read a table from files; the format is detected by content.
+
+        Reads long and wide tables (csv, tsv, xlsx, json, jsonl, parquet, npy, npz), and exports of
+        Label Studio, Prodigy, Argilla, doccano, CVAT, Labelbox, Ground Truth and peerannot, gzipped
+        or not. Names and labels are text, exactly as written in the file. An npz file has three
+        columns named by role or one array as in `from_wide`, and optionally `items`, `annotators`,
+        `classes` and `truth`.
+
+        Parameters
+        ----------
+        path : str or Path, or a sequence of them
+            A folder stands for all label files in it.
+        item, annotator, label, truth, classes, skip, repeats
+            As in `from_long`. In the export of a tool, `item` is the field that names the item.
+        question, annotator_name, format : str, optional
+            For exports of tools: which question to read if there are several, who labelled if the
+            file does not say, and the name of the format ("table" for none).
+        """
+        from annotrace.labels.building import TableOptions
+        from annotrace.labels.reading import ExportOptions, read_parts
+
+        names = ColumnNames(item, annotator, label, truth)
+        options = TableOptions(classes, skip, repeats)
+        export = ExportOptions(format, question, annotator_name)
+        return cls(**read_parts(path, names, options, export)[0])
+
+    @classmethod
+    def from_long(
+        cls,
+        frame: Any,
+        *,
+        item: str | None = None,
+        annotator: str | None = None,
+        label: str | None = None,
+        truth: str | None = None,
+        classes: Sequence[Any] | None = None,
+        skip: Collection[Any] = (),
+        repeats: Repeats = "keep",
+    ) -> LabelTable:
+        """Create a table from a frame with one row per label.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow frame, Hugging Face dataset, or dict of columns
+        item, annotator, label, truth : str, optional
+            Column names; detected by usual names (task, worker, answer, ...) by default.
+        classes : sequence, optional
+            All classes, in order; any other label is then an error.
+        skip : collection
+            Answers that are not labels ("unsure", or "" for empty cells): their rows are left out.
+        repeats : {"keep", "first", "last", "error"}
+            Which labels to keep if an annotator labelled an item more than once.
+        """
+        from annotrace.labels.building import TableOptions
+        from annotrace.labels.inputs import long_parts
+
+        names = ColumnNames(item, annotator, label, truth)
+        parts = long_parts(frame, names, TableOptions(classes, skip, repeats))
+        return with_frame_library(cls(**parts), frame)
+
+    @classmethod
+    def from_wide(
+        cls,
+        answers: Any,
+        *,
+        items: Sequence[Any] | None = None,
+        annotators: Sequence[Any] | None = None,
+        item: str | None = None,
+        truth: str | None = None,
+        classes: Sequence[Any] | None = None,
+        skip: Collection[Any] = (),
+    ) -> LabelTable:
+        """Create a table from one row per item and one column per annotator.
+
+        Parameters
+        ----------
+        answers : array of shape (n_items, n_annotators), or frame
+            Missing labels are -1 (among whole numbers), NaN or None in an array, and null or ""
+            in a frame, where -1 is a class (with a warning).
+        items, annotators : sequence, optional
+            Names of the rows and columns of an array; items are positions by default.
+        item, truth : str, optional
+            The columns of a frame with the item names and true classes.
+        classes, skip
+            As in `from_long`.
+        """
+        from annotrace.labels.building import TableOptions
+        from annotrace.labels.inputs import wide_parts
+
+        names = ColumnNames(item, truth=truth)
+        parts = wide_parts(answers, names, TableOptions(classes, skip), items, annotators)
+        return with_frame_library(cls(**parts), answers)
+
+    @classmethod
+    def from_codes(
+        cls,
+        item: ArrayLike,
+        annotator: ArrayLike,
+        label: ArrayLike,
+        *,
+        n_items: int | None = None,
+        n_annotators: int | None = None,
+        n_classes: int | None = None,
+        truth: ArrayLike | None = None,
+    ) -> LabelTable:
+        """Create a table from codes that count from 0; item k is row k of the features.
+
+        Parameters
+        ----------
+        item, annotator, label : array-like of int, shape (n_labels,)
+        n_items, n_annotators, n_classes : int, optional
+            One more than the largest code by default.
+        truth : array-like of int, shape (n_items,), optional
+            The true class of each item, -1 if unknown.
+        """
+        sizes = {
+            "item": n_codes(item, "item") if n_items is None else n_items,
+            "annotator": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
+            "label": n_codes(label, "label") if n_classes is None else n_classes,
+        }
+        names = [np.arange(size, dtype=np.int32) for size in sizes.values()]
+        return cls(
+            *check_columns([item, annotator, label], sizes),
+            items=names[0],
+            annotators=names[1],
+            classes=names[2],
+            truth=None if truth is None else check_truth(truth, sizes["item"], sizes["label"]),
+            positional=True,
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.init}
         return partial(LabelTable, **values), ()
@@ -113,7 +267,9 @@ class LabelTable(TableConstructors):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelTable):
             return NotImplemented
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _COMPARED)
+        ignored = ("frame_library", "source", "offsets")
+        compared = (part.name for part in fields(self) if part.name not in ignored)
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in compared)
 
     @property
     def n_items(self) -> int:
@@ -164,12 +320,7 @@ class LabelTable(TableConstructors):
         return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
 
     def select_items(self, selection: ArrayLike) -> LabelTable:
-        """Select items by code or mask, in the given order; annotators and classes stay.
-
-        Parameters
-        ----------
-        selection : array-like of int (codes) or bool (a mask), shape (k,) or (n_items,)
-        """
+        """Select items by code or mask, in the given order; annotators and classes stay."""
         chosen = check_positions(selection, self.n_items)
         row, labels = labels_of(self.offsets, chosen)
         names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
@@ -200,17 +351,10 @@ class LabelTable(TableConstructors):
         return self.select_items(rest), self.select_items(part)
 
     def match_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
-        """Reorder the items to match rows of features by name.
+        """Reorder the items to match rows of features, given the item name of each row.
 
-        Parameters
-        ----------
-        names : array-like of shape (n_rows,)
-            The item of each row.
-
-        Raises
-        ------
-        InputError
-            If an item has no row, a row has no item, or a name occurs twice; with the counts.
+        Raises `InputError` with counts if an item has no row, a row has no item, or a name occurs
+        twice.
         """
         return self.select_items(match_rows(self.items, as_names(names), self.source))
 
@@ -232,21 +376,12 @@ class LabelTable(TableConstructors):
 
     def to_wide(self) -> Codes:
         """Return the labels as codes of shape (n_items, n_annotators), -1 if missing."""
-        from annotrace.labels.frames import array_from_table
-
         return array_from_table(self)
 
     def to_frame(self) -> Any:
         """Return item, annotator, label, and truth if known, by name, one row per label."""
-        from annotrace.labels.frames import convert_frame, frame_from_table
-
         return convert_frame(frame_from_table(self), self.frame_library)
 
     def write(self, path: str | Path) -> None:
         """Write one row per label to a csv, tsv, jsonl or parquet file, optionally .gz."""
-        from annotrace.labels.writing import write_table
-
         write_table(self, path)
-
-
-_COMPARED = ("item", "annotator", "label", "items", "annotators", "classes", "truth", "positional")

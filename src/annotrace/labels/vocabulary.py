@@ -25,18 +25,9 @@ _INT64_LIMIT = 2**63
 
 
 def as_names(values: ArrayLike | Iterable[Any]) -> Names:
-    """Convert values to names: integers and whole floats to integers, everything else to text.
+    """Convert values to names of shape (n,): whole numbers to integers, anything else to text.
 
     Integers that do not fit into 64 bits become text too.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        With an integer dtype or `TEXT`.
     """
     array = _as_array(values)
     if array.ndim != 1:
@@ -78,18 +69,9 @@ def as_text(names: Names) -> Names:
 
 
 def plain_names(names: Names) -> NDArray[Any]:
-    """Return names in a dtype that other libraries accept.
+    """Return names in a dtype that other libraries accept: text as fixed-width str (``<U..``).
 
     `astype(str)` and scikit-learn refuse numpy's variable-width strings.
-
-    Parameters
-    ----------
-    names : ndarray of shape (n,)
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Text as fixed-width str (``<U..``); numbers unchanged.
     """
     return np.array(names.tolist(), dtype=str) if names.dtype == TEXT else names
 
@@ -99,13 +81,17 @@ def sort_names(names: Names) -> Names:
     distinct = np.unique(names)
     if distinct.dtype != TEXT:
         return distinct
+    values = as_numbers(distinct)
+    return distinct if values is None else distinct[np.argsort(values, kind="stable")]
+
+
+def as_numbers(names: Names) -> NDArray[np.float64] | None:
+    """Return the values of names if all are finite numbers, otherwise None."""
     try:
-        values = np.array([float(name) for name in distinct.tolist()])
+        values = np.array([float(name) for name in names.tolist()])
     except ValueError:
-        return distinct
-    if not np.all(np.isfinite(values)):
-        return distinct
-    return distinct[np.argsort(values, kind="stable")]
+        return None
+    return values if np.all(np.isfinite(values)) else None
 
 
 def check_names(given: ArrayLike | Iterable[Any], size: int, what: str) -> Names:
@@ -124,13 +110,7 @@ def check_names(given: ArrayLike | Iterable[Any], size: int, what: str) -> Names
 
 
 def encode(names: Names) -> tuple[Codes, Names]:
-    """Encode names in order of first appearance.
-
-    Returns
-    -------
-    codes : ndarray of shape (n,), int32
-    vocabulary : ndarray of shape (n_distinct,)
-    """
+    """Return the codes of names, shape (n,), and their vocabulary in order of first appearance."""
     if names.dtype == TEXT:
         # Sorting numpy's text takes several times as long as a dictionary.
         numbers: dict[str, int] = {}
@@ -177,9 +157,9 @@ def look_up(names: Names, vocabulary: Names) -> Codes:
 
 def union_names(names: Names, more: Names) -> Names:
     """Append the names of `more` that are new, in order of first appearance."""
-    new = more[look_up(more, names) < 0]
-    _, first = np.unique(new, return_index=True)
-    new = new[np.sort(first)]
+    _, new = encode(more[look_up(more, names) < 0])
+    if len(new) == 0:
+        return names
     if (names.dtype == TEXT) != (new.dtype == TEXT):
         names, new = as_text(names), as_text(new)
     return np.concatenate([names, new])
@@ -241,7 +221,7 @@ def as_answers(values: Any) -> NDArray[Any]:
 def encode_answers(array: NDArray[Any], source: str) -> Coded:
     """Encode the cells of an array of shape (n_items, n_annotators), row by row.
 
-    Empty cells are those of `encode_values`, and -1 (among floats: if all are whole numbers).
+    Cells with -1 (among floats: if all are whole numbers) are empty too.
     """
     if array.ndim != 2:
         raise InputError(
@@ -268,9 +248,10 @@ def encode_values(values: Any) -> Coded:
 
 
 def encode_series(series: Any) -> Coded:
-    """Encode a narwhals series; nulls, NaN and "" are empty."""
+    """Encode a series of any library; nulls, NaN and "" are empty."""
     import narwhals as nw
 
+    series = nw.from_native(series, series_only=True)
     if series.dtype == nw.String and series.implementation.is_polars():
         return _encode_polars_text(series.to_native())
     if series.dtype.is_integer() and not series.is_null().any():

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, RunError
+from annotrace.labels.frames import frame_from_table
 
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
@@ -35,8 +36,6 @@ def write_table(table: LabelTable, path: str | Path) -> None:
     path : str or Path
         Ending in .csv, .tsv, .jsonl or .parquet; each but the last may be followed by .gz.
     """
-    from annotrace.labels.frames import frame_from_table
-
     path = Path(path)
     write = _writer(path)
     frame = frame_from_table(table)

@@ -9,8 +9,13 @@ from annotrace.labels import LabelTable
 from annotrace.labels.building import TableOptions
 from annotrace.labels.columns import ColumnNames
 from annotrace.labels.formats import FORMATS
-from annotrace.labels.importing import ExportOptions, describe_skipped
-from annotrace.labels.reading import list_files, open_document, read_table
+from annotrace.labels.reading import (
+    ExportOptions,
+    describe_skipped,
+    list_files,
+    open_document,
+    read_parts,
+)
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 USER = "b1f1c0de-0000-4000-8000-00000000000"
@@ -168,7 +173,7 @@ def test_what_is_left_out_is_counted(sample):
     options, name, _, told = EXPECTED[sample]
     export = ExportOptions(name, options.get("question"))
     names = ColumnNames(options.get("item"))
-    used = read_table(SAMPLES / sample, names, TableOptions(), export)[1]
+    used = read_parts(SAMPLES / sample, names, TableOptions(), export)[1]
     assert (describe_skipped(used.skipped) if used.skipped else None) == told
 
 

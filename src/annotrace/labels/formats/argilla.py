@@ -12,14 +12,7 @@ from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import EXPORT_AGAIN, Document
-from annotrace.labels.formats.base import (
-    Answer,
-    Format,
-    Questions,
-    Record,
-    Skipped,
-    records_of,
-)
+from annotrace.labels.formats.base import Answers, Format, Questions, Record, Skipped, records_of
 
 _Response = tuple[Any, Any, Any]  # value, user and status
 _RESPONSES = ".responses"
@@ -42,7 +35,7 @@ def _is_nested(record: Mapping[str, Any]) -> bool:
     return isinstance(record.get("responses"), dict) and isinstance(record.get("fields"), dict)
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in _records(document):
         metadata = record.part("metadata", dict, optional=True)
         fields = record.part("fields", dict, optional=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from annotrace.errors import InputError, first_few
 from annotrace.labels.documents import EXPORT_AGAIN, Document
@@ -39,6 +39,9 @@ class Skipped(NamedTuple):
     """An answer that is skipped, with the reason, as in "2 cancelled"."""
 
     reason: str
+
+
+Answers: TypeAlias = Iterator[Answer | Skipped]
 
 
 @dataclass
@@ -128,9 +131,6 @@ class Record(NamedTuple):
         return Answer(self.number, item, as_text(annotator), label, is_truth)
 
 
-Reader = Callable[[Document, Questions, str | None], Iterator[Answer | Skipped]]
-
-
 @dataclass(frozen=True)
 class Format:
     """An export format of a labelling tool.
@@ -152,7 +152,7 @@ class Format:
     name: str
     title: str
     sniff: Callable[[Any], bool]
-    read: Reader
+    read: Callable[[Document, Questions, str | None], Answers]
 
 
 def records_of(document: Document) -> Iterator[Record]:

@@ -5,20 +5,19 @@ With consensus, every replica is a job that must be exported by itself; `meta` n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from xml.etree.ElementTree import Element
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import EXPORT_AGAIN, Document
-from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped
+from annotrace.labels.formats.base import Answers, Format, Questions, Record
 
 
 def _sniff(root: Any) -> bool:
     return isinstance(root, Element) and root.tag == "annotations"
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     if item not in (None, "name"):
         raise InputError(f"{document.path}: images have only a name. Remove item= (--item).")
     annotator = None

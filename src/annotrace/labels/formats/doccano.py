@@ -6,13 +6,12 @@ for intents). It does not name the annotator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
 from annotrace.labels.documents import EXPORT_AGAIN, Document
-from annotrace.labels.formats.base import Answer, Format, Questions, Skipped, records_of
+from annotrace.labels.formats.base import Answers, Format, Questions, records_of
 
 _CONTENT = ("text", "filename", "data")
 
@@ -26,7 +25,7 @@ def _sniff(record: Any) -> bool:
     )
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in records_of(document):
         name = record.item(item, ["id", "filename"])
         labels = record.fields.get("label", record.fields.get("cats"))

@@ -9,12 +9,12 @@ label per item and no workers.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import EXPORT_AGAIN, Document
-from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped, records_of
+from annotrace.labels.formats.base import Answers, Format, Questions, Record, records_of
 
 _ALL_WORKERS = "annotationsFromAllWorkers"
 _METADATA = "-metadata"
@@ -49,7 +49,7 @@ def _label_attributes(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in records_of(document):
         if "answers" in record.fields:
             folder = {"folder": document.path.absolute().parent.name}

@@ -7,12 +7,13 @@ of the task, `id`, the answers, `annotator` and the time, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
+    Answers,
     Format,
     Questions,
     Record,
@@ -35,9 +36,7 @@ def _is_full(task: Any) -> bool:
     )
 
 
-def _read_full(
-    document: Document, questions: Questions, item: str | None
-) -> Iterator[Answer | Skipped]:
+def _read_full(document: Document, questions: Questions, item: str | None) -> Answers:
     for task in records_of(document):
         data = task.part("data", dict)
         name = task.item(item, ["id"], data | {"id": task.fields.get("id")})
@@ -78,9 +77,7 @@ def _is_short(record: Any) -> bool:
     return isinstance(record, dict) and set(_AFTER_THE_ANSWERS) <= set(record)
 
 
-def _read_short(
-    document: Document, questions: Questions, item: str | None
-) -> Iterator[Answer | Skipped]:
+def _read_short(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in records_of(document):
         name = record.item(item, ["id"])
         answers = _short_answers(record.fields, questions.wanted)

@@ -6,11 +6,18 @@ A row has the `data_row` and, for each project, `labels` by several annotators; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from annotrace.labels.documents import Document
-from annotrace.labels.formats.base import Answer, Format, Questions, Record, Skipped, records_of
+from annotrace.labels.formats.base import (
+    Answer,
+    Answers,
+    Format,
+    Questions,
+    Record,
+    Skipped,
+    records_of,
+)
 
 
 def _sniff(row: Any) -> bool:
@@ -21,7 +28,7 @@ def _sniff(row: Any) -> bool:
     )
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in records_of(document):
         data_row = record.object("data_row")
         name = data_row.item(item, ["global_key", "external_id", "id"])

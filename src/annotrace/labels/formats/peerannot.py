@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.columns import has_item_column
 from annotrace.labels.documents import Document
-from annotrace.labels.formats.base import Answer, Format, Questions, Skipped, records_of
+from annotrace.labels.formats.base import Answers, Format, Questions, records_of
 
 
 def _sniff(tasks: Any) -> bool:
@@ -25,7 +24,7 @@ def _are_labels(answers: dict[str, Any]) -> bool:
     return not any(isinstance(label, dict) for label in answers.values())
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     if item is not None:
         raise InputError(f"{document.path}: the tasks name the items. Remove item= (--item).")
     for record in records_of(document):

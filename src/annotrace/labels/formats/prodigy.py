@@ -7,13 +7,13 @@ label.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
+    Answers,
     Format,
     Questions,
     Record,
@@ -33,7 +33,7 @@ def _sniff(record: Any) -> bool:
     )
 
 
-def _read(document: Document, questions: Questions, item: str | None) -> Iterator[Answer | Skipped]:
+def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in records_of(document):
         fields = record.fields
         meta = fields.get("meta")

@@ -1,3 +1,4 @@
+import csv
 import gzip
 import io
 import sys
@@ -5,11 +6,64 @@ import zipfile
 from xml.sax.saxutils import escape
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.spreadsheets import read_delimited
 
-pytest.importorskip("python_calamine")
+cells = st.text(st.sampled_from('ab1 ,;\t"\n.NA'), max_size=4)
+tables = st.integers(2, 4).flatmap(
+    lambda width: st.lists(st.lists(cells, min_size=width, max_size=width), min_size=1, max_size=6)
+)
+
+
+@given(tables, st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_cells_are_those_that_were_written(rows, separator, line_end, quote_all):
+    header = [f"column {k}" for k in range(len(rows[0]))]
+    buffer = io.StringIO(newline="")
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    writer = csv.writer(buffer, delimiter=separator, lineterminator=line_end, quoting=quoting)
+    writer.writerows([header, *rows])
+    table = read_delimited(buffer.getvalue().encode(), "x.csv")
+    assert table.frame.columns == header
+    assert [[cell or "" for cell in row] for row in table.frame.rows()] == rows
+    assert table.row_numbers.tolist() == list(range(2, len(rows) + 2))
+
+
+@pytest.mark.parametrize("empty", ["", '""'])
+def test_rows_are_numbered_as_a_spreadsheet_does(empty):
+    content = f'a,b\n1,2\n\n"x\ny",{empty}\n3,4\n'
+    table = read_delimited(content.encode(), "x.csv")
+    assert table.row_numbers.tolist() == [2, 4, 5]
+    assert table.frame["a"].to_list() == ["1", "x\ny", "3"]
+
+
+def rows(table):
+    return sorted(row[:3] for row in table.to_frame().rows())
+
+
+def test_quoted_cells_with_separators_and_line_breaks(read):
+    table = read('item,worker,label\n"a, b",kim,x\n"c\nd",kim,"say ""y"""\n')
+    assert rows(table) == [("a, b", "kim", "x"), ("c\nd", "kim", 'say "y"')]
+
+
+def test_a_comma_in_a_quoted_header_is_no_separator(read):
+    table = read('"left, right";item;kim\nx;a;y\ny;b;x\n')
+    assert table.annotators.tolist() == ["left, right", "kim"]
+
+
+def test_wide_csv(read):
+    table = read("image,kim,lee,truth\na,x,,x\nb,,,y\nc,y,x,\n")
+    assert rows(table) == [("a", "kim", "x"), ("c", "kim", "y"), ("c", "lee", "x")]
+    assert table.truth.tolist() == [0, 1, -1]
+    assert table.labels_per_item().tolist() == [1, 0, 2]
+
+
+def test_wide_csv_with_the_index_of_pandas(read):
+    assert rows(read(",kim\na,x\nb,y\n")) == [("a", "kim", "x"), ("b", "kim", "y")]
+
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -75,7 +129,9 @@ HEADER = ["item", "worker", "label"]
 
 
 @pytest.fixture
-def read(tmp_path):
+def read_xlsx(tmp_path):
+    pytest.importorskip("python_calamine")
+
     def read(content, **options):
         (tmp_path / "labels.xlsx").write_bytes(content)
         return LabelTable.read(tmp_path / "labels.xlsx", **options)
@@ -83,14 +139,10 @@ def read(tmp_path):
     return read
 
 
-def rows_of(table):
-    return sorted(table.to_frame().rows())
-
-
-def test_the_first_sheet_is_read_as_text(read):
-    rows = [HEADER, ["007", 3.0, "NA"], [2.5, 12345678, True], [(45292,), "é & <b>", "NA"]]
-    table = read(workbook(rows, [["other"], ["sheet"]]))
-    assert rows_of(table) == [
+def test_the_first_sheet_is_read_as_text(read_xlsx):
+    written = [HEADER, ["007", 3.0, "NA"], [2.5, 12345678, True], [(45292,), "é & <b>", "NA"]]
+    table = read_xlsx(workbook(written, [["other"], ["sheet"]]))
+    assert rows(table) == [
         ("007", "3", "NA"),
         ("2.5", "12345678", "TRUE"),
         ("2024-01-01", "é & <b>", "NA"),
@@ -98,28 +150,29 @@ def test_the_first_sheet_is_read_as_text(read):
     assert table.source.endswith("labels.xlsx")
 
 
-def test_dates_with_a_time_are_iso(read):
-    table = read(workbook([HEADER, [(45292.75,), "kim", "x"], ["b", "kim", "y"]]))
+def test_dates_with_a_time_are_iso(read_xlsx):
+    table = read_xlsx(workbook([HEADER, [(45292.75,), "kim", "x"], ["b", "kim", "y"]]))
     assert table.items.tolist() == ["2024-01-01T18:00:00", "b"]
 
 
-def test_empty_rows_columns_and_cells(read):
-    rows = [[], [*HEADER, None, ""], ["a", "kim", "x"], [], ["b", "kim", None], ["c", "lee", "y"]]
-    assert rows_of(read(workbook(rows), skip=[""])) == [("a", "kim", "x"), ("c", "lee", "y")]
+def test_empty_rows_columns_and_cells(read_xlsx):
+    body = [["a", "kim", "x"], [], ["b", "kim", None], ["c", "lee", "y"]]
+    written = [[], [*HEADER, None, ""], *body]
+    assert rows(read_xlsx(workbook(written), skip=[""])) == [("a", "kim", "x"), ("c", "lee", "y")]
     with pytest.raises(InputError, match=r"labels\.xlsx, row 5, column 'label' is empty"):
-        read(workbook(rows))
+        read_xlsx(workbook(written))
 
 
-def test_wide_and_gzipped(read):
+def test_wide_and_gzipped(read_xlsx):
     content = workbook([["image", "kim", "lee"], ["a", "x", "y"], ["b", None, "x"]])
-    for table in (read(content), read(gzip.compress(content))):
-        assert rows_of(table) == [("a", "kim", "x"), ("a", "lee", "y"), ("b", "lee", "x")]
+    for table in (read_xlsx(content), read_xlsx(gzip.compress(content))):
+        assert rows(table) == [("a", "kim", "x"), ("a", "lee", "y"), ("b", "lee", "x")]
 
 
-def test_workbooks_and_csv_files_of_a_folder_are_one_table(read, tmp_path):
+def test_workbooks_and_csv_files_of_a_folder_are_one_table(read_xlsx, tmp_path):
     (tmp_path / "b.csv").write_text("item,worker,label\nb,kim,y\n")
     (tmp_path / "labels.xlsx").write_bytes(workbook([HEADER, ["a", "kim", "x"]]))
-    assert rows_of(LabelTable.read(tmp_path)) == [("a", "kim", "x"), ("b", "kim", "y")]
+    assert rows(LabelTable.read(tmp_path)) == [("a", "kim", "x"), ("b", "kim", "y")]
 
 
 @pytest.mark.parametrize(
@@ -131,22 +184,22 @@ def test_workbooks_and_csv_files_of_a_folder_are_one_table(read, tmp_path):
         (workbook([HEADER])[:900], "is damaged"),
     ],
 )
-def test_bad_workbooks_get_one_line(read, content, message):
+def test_bad_workbooks_get_one_line(read_xlsx, content, message):
     with pytest.raises(InputError, match=r"labels\.xlsx") as caught:
-        read(content)
+        read_xlsx(content)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_an_archive_that_only_looks_like_a_workbook(read):
+def test_an_archive_that_only_looks_like_a_workbook(read_xlsx):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("xl/workbook.xml", "<workbook/>")
     with pytest.raises(InputError, match=r"labels\.xlsx is a damaged xlsx file"):
-        read(buffer.getvalue())
+        read_xlsx(buffer.getvalue())
 
 
-def test_a_missing_library_is_named(read, monkeypatch):
+def test_a_missing_library_is_named(read_xlsx, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(InputError, match=r"labels\.xlsx .* pip install 'annotrace\[xlsx\]'"):
-        read(workbook([HEADER, ["a", "kim", "x"]]))
+        read_xlsx(workbook([HEADER, ["a", "kim", "x"]]))

@@ -53,7 +53,7 @@ def test_capacity_is_kept_by_many_who_are_all_alike(fitted):
         ),
         (
             {"available": {0: -1}},
-            "maximum number of labels by 0 to be a whole number of at least 0",
+            "maximum number of labels by 0 to be a whole number of",
         ),
         ({"available": {0: 1.5}}, "but got 1.5"),
     ],

@@ -6,9 +6,9 @@ The expected probability of the true class is
 
 .. math:: S = \sum_{rows} \frac{\sum_i p_i^2}{\sum_i p_i}.
 
-A label by an annotator who reports j for class i with probability :math:`A_{ij}` splits a row p into
-the rows :math:`p_i A_{ij}`, one for each j, which never lowers S. The rise of S is the gain of the
-label; the uncertainty 1 - S is an upper bound of any gain.
+A label by an annotator who reports j for class i with probability :math:`A_{ij}` splits a row p
+into the rows :math:`p_i A_{ij}`, one for each j, which never lowers S. The rise of S is the gain of
+the label; the uncertainty 1 - S is an upper bound of any gain.
 """
 
 from __future__ import annotations

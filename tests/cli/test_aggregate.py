@@ -166,7 +166,9 @@ def test_majority_is_the_same_in_the_table_whatever_the_seed(annotrace, crowd):
 def test_what_was_not_skipped_is_told(annotrace, crowd):
     (crowd / "odd.csv").write_text("item,worker,label\n1,a,x\n2,a,y\n1,b,unsure\n")
     result = annotrace("aggregate", "odd.csv", "--skip", "Unsure", "--out", "run")
-    said = "No label is 'Unsure', and --skip left out nothing for it; the nearest is 'unsure'."
+    said = (
+        "No label is 'Unsure', so --skip has no effect for it; the most similar label is 'unsure'."
+    )
     assert f"Warning: {said}" in result.stderr
 
 

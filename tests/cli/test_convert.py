@@ -57,10 +57,10 @@ def test_tables_are_converted_too(annotrace, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["label_studio.json"], "Say which to read with question= (--question on the command"),
-        (["doccano/ann.jsonl"], "Say who it is with annotator_name= (--annotator-name)"),
+        (["label_studio.json"], "Choose one with question= (--question on the command line)"),
+        (["doccano/ann.jsonl"], "Name the annotator with annotator_name= (--annotator-name)"),
         (["peerannot.json", "--from", "prodigy"], "'_input_hash' cannot name the item"),
-        (["peerannot.json", "--label", "x"], "where label= (--label) has no column"),
+        (["peerannot.json", "--label", "x"], "which has no column for label= (--label)"),
     ],
 )
 def test_what_is_missing_is_asked_for_in_one_line(annotrace, tmp_path, words, message):

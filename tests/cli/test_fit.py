@@ -98,7 +98,7 @@ def test_classes_in_the_order_wanted(annotrace, crowd):
 def test_unlabelled_items_are_kept_when_asked_for(annotrace, crowd):
     lines = (crowd / "labels.csv").read_text().splitlines(keepends=True)
     (crowd / "labels.csv").write_text("".join(lines[:-3]))
-    assert "1 rows of features have no item in the labels ('photo-89')" in error_of(
+    assert "1 row of features has no item in labels.csv ('photo-89')" in error_of(
         annotrace(*FIT, "--out", "run")
     )
     assert not (crowd / "run").exists()

@@ -60,7 +60,7 @@ def test_flags_are_told_apart_whatever_classes_are_called(learned):
     mixer[0] = [0.1, 0.1, 0.8]
     confusion = np.concatenate([hammer_spammers(6, 3, 0.8, 0), [mixer]])
     table, posterior = learned(confusion, n_items=1200, labels_per_item=4)
-    table = table._replace(classes=np.array(["human", "bot", "spammer"], dtype=TEXT))
+    table = table.replace(classes=np.array(["human", "bot", "spammer"], dtype=TEXT))
     found = diagnose(table, posterior, confusion)
     assert found.flags[6] == ("takes human for spammer",)
     assert "Answers do not depend on the item" not in str(found)

@@ -5,6 +5,7 @@ import pytest
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.building import TableOptions
 
 LONG = {
     "item": ["a", "a", "b", "c"],
@@ -140,3 +141,9 @@ def test_text_taken_for_labels_is_refused():
 def test_a_skipped_answer_does_not_hide_scores():
     with pytest.raises(InputError, match=r"row index 3, column 'label': '2\.5' is a score"):
         LabelTable.from_long(LONG | {"label": ["1", "unsure", "2", "2.5"]}, skip=["unsure"])
+
+
+@pytest.mark.parametrize("option", ["skip", "classes"])
+def test_text_in_place_of_a_list_is_an_error(option):
+    with pytest.raises(InputError, match=rf"Use {option}=\['unsure'\]"):
+        TableOptions(**{option: "unsure"})

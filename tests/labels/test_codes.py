@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from annotrace.errors import InputError
-from annotrace.labels.building import TableOptions
 from annotrace.labels.codes import (
     check_codes,
     check_columns,
@@ -86,9 +85,3 @@ def test_repeats_as_an_error_name_the_first():
     twice = np.zeros(2, np.int32)
     with pytest.raises(InputError, match=r"1 label repeats one, first at label 1\."):
         drop_repeats(twice, twice, "error", 1)
-
-
-@pytest.mark.parametrize("option", ["skip", "classes"])
-def test_text_in_place_of_a_list_is_an_error(option):
-    with pytest.raises(InputError, match=rf"Use {option}=\['unsure'\]"):
-        TableOptions(**{option: "unsure"})

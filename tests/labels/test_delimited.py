@@ -32,3 +32,28 @@ def test_rows_are_numbered_as_a_spreadsheet_does(empty):
     table = read_delimited(content.encode(), "x.csv")
     assert table.row_numbers.tolist() == [2, 4, 5]
     assert table.frame["a"].to_list() == ["1", "x\ny", "3"]
+
+
+def rows(table):
+    return sorted(row[:3] for row in table.to_frame().rows())
+
+
+def test_quoted_cells_with_separators_and_line_breaks(read):
+    table = read('item,worker,label\n"a, b",kim,x\n"c\nd",kim,"say ""y"""\n')
+    assert rows(table) == [("a, b", "kim", "x"), ("c\nd", "kim", 'say "y"')]
+
+
+def test_a_comma_in_a_quoted_header_is_no_separator(read):
+    table = read('"left, right";item;kim\nx;a;y\ny;b;x\n')
+    assert table.annotators.tolist() == ["left, right", "kim"]
+
+
+def test_wide_csv(read):
+    table = read("image,kim,lee,truth\na,x,,x\nb,,,y\nc,y,x,\n")
+    assert rows(table) == [("a", "kim", "x"), ("c", "kim", "y"), ("c", "lee", "x")]
+    assert table.truth.tolist() == [0, 1, -1]
+    assert table.labels_per_item().tolist() == [1, 0, 2]
+
+
+def test_wide_csv_with_the_index_of_pandas(read):
+    assert rows(read(",kim\na,x\nb,y\n")) == [("a", "kim", "x"), ("b", "kim", "y")]

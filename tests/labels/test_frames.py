@@ -1,13 +1,16 @@
 import sys
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import annotrace as at
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.frames import frame_from_table
 
 LONG = {
     "task": ["b", "a", "b", "c"],
@@ -17,14 +20,7 @@ LONG = {
 
 
 def rows(table):
-    return sorted(
-        zip(
-            table.items[table.item].tolist(),
-            table.annotators[table.annotator].tolist(),
-            table.classes[table.label].tolist(),
-            strict=True,
-        )
-    )
+    return sorted(row[:3] for row in frame_from_table(table).rows())
 
 
 @pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
@@ -183,11 +179,6 @@ def test_wide_frames(make):
     assert table.labels_per_item().tolist() == [2, 1, 0]
 
 
-def test_the_truth_of_an_unlabelled_item_of_a_wide_frame_is_kept():
-    wide = {"item": ["a", "b"], "kim": ["x", ""], "lee": ["y", ""], "truth": ["x", "y"]}
-    assert LabelTable.from_wide(wide).truth.tolist() == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("answers", "given", "message"),
     [
@@ -223,3 +214,129 @@ def test_to_frame_gives_names_and_truth():
         ("c", "kim", 10, 10),
     ]
     assert LabelTable.from_long(frame) == table
+
+
+class ClassLabel:
+    """What is used of a `datasets.ClassLabel`."""
+
+    def __init__(self, names):
+        self.names = names
+
+
+class Dataset:
+    """What is used of a `datasets.Dataset`: rows selected are not those of the table below."""
+
+    def __init__(self, columns, features, selected):
+        self.table, self.features, self.selected = pa.table(columns), features, selected
+
+    def with_format(self, type):
+        assert type == "arrow"
+        return self
+
+    def __getitem__(self, rows):
+        assert rows == slice(None)
+        return self.table.take(self.selected)
+
+
+def test_a_dataset_gives_the_rows_selected_and_the_names_of_classes():
+    columns = {"image": ["a", "a", "b"], "annotator": ["kim", "lee", "kim"], "label": [1, 0, -1]}
+    dataset = Dataset(columns, {"image": object(), "label": ClassLabel(["no", "yes"])}, [1, 0])
+    table = LabelTable.from_long(dataset)
+    assert sorted(table.to_frame().rows()) == [("a", "kim", "yes"), ("a", "lee", "no")]
+
+
+def test_a_frame_of_cleanlab_names_items_by_its_index(tmp_path):
+    frame = pd.DataFrame({"w1": [0.0, 1.0, None], "w2": [None, 1.0, 0.0]}, index=["a", "b", "c"])
+    table = LabelTable.from_wide(frame)
+    assert table.items.tolist() == ["a", "b", "c"]
+    assert table.annotators.tolist() == ["w1", "w2"]
+    assert not table.positional
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert LabelTable.read(tmp_path / "a.parquet").to_wide().tolist() == table.to_wide().tolist()
+    assert LabelTable.from_wide(pl.DataFrame({"item": [1, 2], "w": [0, 1]})).n_annotators == 1
+
+
+ROWS = {
+    "item": ["a", "a", "b", "b", "c", "c"],
+    "annotator": ["kim", "lee"] * 3,
+    "label": ["x", "x", "y", "x", "y", "y"],
+}
+
+
+KINDS = [(pd.DataFrame, pd.DataFrame), (pl.DataFrame, pl.DataFrame), (pa.table, pa.Table)]
+
+
+def columns_of(frame):
+    return list(frame.column_names if isinstance(frame, pa.Table) else frame.columns)
+
+
+def values_of(frame, name):
+    column = frame[name]
+    return column.to_pylist() if isinstance(frame, pa.Table) else column.to_list()
+
+
+@pytest.mark.parametrize(("make", "kind"), KINDS, ids=["pandas", "polars", "pyarrow"])
+def test_what_is_told_of_labels_is_of_their_library(make, kind, tmp_path):
+    table = at.LabelTable.from_long(make(ROWS))
+    model = at.aggregation.make("dawid-skene").fit(table)
+    told = [table.to_frame(), model.annotators_, model.suspect_labels(2), at.allocate(model, 1)]
+    assert [type(frame) for frame in told] == [kind] * 4
+    assert columns_of(told[1]) == ["annotator", "n_labels", "skill", "low", "high", "flags"]
+    assert values_of(told[0], "label") == ROWS["label"]
+    assert values_of(told[1], "annotator") == ["kim", "lee"]
+    model.save(tmp_path)
+    assert isinstance(at.load(tmp_path).annotators_, pl.DataFrame)
+
+
+def test_truth_that_is_not_known_is_missing():
+    frame = pd.DataFrame({**ROWS, "truth": ["x", "x", None, None, "y", "y"]})
+    truth = at.LabelTable.from_long(frame).to_frame()["truth"]
+    assert truth.isna().tolist() == [False, False, True, True, False, False]
+
+
+def test_without_a_frame_they_are_of_polars():
+    for table in (at.LabelTable.from_long(ROWS), at.LabelTable.from_wide([[0, 1], [1, 1]])):
+        assert isinstance(table.to_frame(), pl.DataFrame)
+
+
+def test_tables_made_from_a_table_give_the_same_frames():
+    table = at.LabelTable.from_long(pd.DataFrame(ROWS))
+    model = at.aggregation.make("majority").fit(table)
+    model.partial_fit(at.LabelTable.from_long(ROWS))
+    for made in (table.select_items([0, 1]), table.with_items(["d"]), model.table_):
+        assert isinstance(made.to_frame(), pd.DataFrame)
+    assert table == at.LabelTable.from_long(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.eye(4), pd.DataFrame([[0, 1], [1, 1], [0, 0], [1, 0]])),
+        (pd.DataFrame(np.eye(4)), np.array([0, 1, 0, 1])),
+        (np.eye(4), pd.Series([0, 1, 0, 1])),
+    ],
+    ids=["wide", "features", "series"],
+)
+def test_classifiers_give_frames_of_what_they_were_fitted_on(X, y):
+    model = at.Vanilla(epochs=1, validation=0).fit(X, y)
+    assert isinstance(model.annotators_, pd.DataFrame)
+    assert model.annotators_["n_labels"].sum() == np.size(y)
+
+
+def test_annotators_are_drawn_whatever_they_came_in():
+    pytest.importorskip("matplotlib")
+    table = at.LabelTable.from_long(pd.DataFrame(ROWS))
+    axes = at.plots.skills(at.aggregation.make("dawid-skene").fit(table))
+    assert {label.get_text() for label in axes.get_yticklabels()} == {"kim", "lee"}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
+def test_frames_without_rows_keep_their_types(make):
+    model = at.aggregation.make("dawid-skene").fit(at.LabelTable.from_long(make(ROWS)))
+    for full, empty in (
+        (model.suspect_labels(), model.suspect_labels(0)),
+        (at.allocate(model, 1), at.allocate(model, 1, available=0)),
+    ):
+        assert len(empty) == 0
+        known = [nw.from_native(frame).schema for frame in (full, empty)]
+        assert known[0] == known[1]

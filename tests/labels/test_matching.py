@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 import annotrace as at
-from annotrace.labels.matching import merge_tables
+from annotrace.errors import InputError
+from annotrace.labels.matching import match_rows, merge_tables
+from annotrace.labels.vocabulary import as_names
 
 
 @pytest.mark.parametrize(
@@ -23,3 +25,53 @@ def test_names_too_large_for_the_numbers_of_before_stay_what_they_are(before, af
     assert merged.items.tolist() == expected
     assert merged.classes.tolist() == expected
     assert {row[0] for row in merged.to_frame().rows()} == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "b"], "2 items of the labels have no features ('c', 'd'). Names must match"),
+        (["a", "b", "c", "d", "e"], "1 row of features has no item in the labels ('e')"),
+        (["a", "b", "c", "e"], "1 item of the labels has no features ('d') and 1 row of"),
+        (["a", "b", "c", "d", "a"], "1 item has more than one row of features: 'a'"),
+    ],
+)
+def test_unmatched_names_are_counted_and_named(names, message):
+    with pytest.raises(InputError) as caught:
+        match_rows(as_names(["b", "a", "c", "d"]), as_names(names))
+    assert message in str(caught.value)
+
+
+def test_the_file_of_the_labels_is_named(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item,worker,label\na,kim,x\nb,kim,y\n")
+    table = at.LabelTable.read(path)
+    assert table.source == str(path)
+    with pytest.raises(InputError, match=r"^1 item of .*labels\.csv has no features \('b'\)\."):
+        table.select_items([0, 1]).match_items(["a"])
+
+
+def test_rows_are_matched_in_their_order():
+    assert match_rows(as_names(["7", "8"]), as_names([8, 7])).tolist() == [1, 0]
+
+
+def test_merged_tables_keep_the_codes_of_the_first():
+    rows = {"item": ["a", "b"], "worker": ["kim", "lee"], "label": ["x", "y"], "truth": ["x", ""]}
+    more = {"item": ["b", "c"], "worker": ["max", "kim"], "label": ["z", "y"], "truth": ["y", "z"]}
+    merged = merge_tables(at.LabelTable.from_long(rows), at.LabelTable.from_long(more))
+    assert merged.items.tolist() == ["a", "b", "c"]
+    assert merged.annotators.tolist() == ["kim", "lee", "max"]
+    assert merged.classes[merged.truth].tolist() == ["x", "y", "z"]
+    assert sorted(row[:3] for row in merged.to_frame().rows()) == [
+        ("a", "kim", "x"),
+        ("b", "lee", "y"),
+        ("b", "max", "z"),
+        ("c", "kim", "y"),
+    ]
+
+
+def test_numbers_and_text_are_not_merged():
+    old = at.LabelTable.from_codes([0, 1], [0, 0], [0, 1])
+    new = at.LabelTable.from_long({"item": ["x"] * 2, "worker": [0, 0], "label": [0, 1]})
+    with pytest.raises(InputError, match="new items to have the same type as before"):
+        merge_tables(old, new)

@@ -1,12 +1,9 @@
 import gzip
 import io
-import os
-import threading
 import zipfile
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 from annotrace.errors import InputError
@@ -17,37 +14,12 @@ EXPECTED = [("a", "lee", "001"), ("b", "kim", "NA"), ("b", "lee", "null"), ("c",
 
 
 def rows(table):
-    return sorted(
-        zip(
-            table.items[table.item].tolist(),
-            table.annotators[table.annotator].tolist(),
-            table.classes[table.label].tolist(),
-            strict=True,
-        )
-    )
-
-
-@pytest.fixture
-def read(tmp_path):
-    """Write content to a file of some name and read it as labels."""
-
-    def read(content, name="labels.csv", **options):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return LabelTable.read(path, **options)
-
-    return read
+    return sorted(row[:3] for row in table.to_frame().rows())
 
 
 def npz(**arrays):
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
-    return buffer.getvalue()
-
-
-def parquet(**columns):
-    buffer = io.BytesIO()
-    pl.DataFrame(columns).write_parquet(buffer)
     return buffer.getvalue()
 
 
@@ -85,135 +57,11 @@ def test_text_survives_in_every_format_whatever_the_name(read, content):
     assert table.items.tolist() == ["b", "a", "c"]
 
 
-def test_typed_parquet_becomes_text(read):
-    columns = {"image": [7, 8], "rater": [1.0, 2.0], "label": ["x", "y"]}
-    assert rows(read(parquet(**columns))) == [("7", "1", "x"), ("8", "2", "y")]
-
-
-def test_json_numbers_stay_as_written(read):
-    content = '{"item": 1e5, "worker": 007.0, "label": 1}\n'.replace("007.0", "7.0")
-    table = read(content + '{"item": 2, "worker": 7.0, "label": true}\n')
-    assert rows(table) == [("1e5", "7.0", "1"), ("2", "7.0", "true")]
-
-
-def test_json_nan_is_missing(read):
-    lines = ['{"item": 1, "a": NaN, "b": "x"}', '{"item": 2, "a": "y", "b": "NaN"}']
-    assert rows(read("\n".join(lines))) == [("1", "b", "x"), ("2", "a", "y"), ("2", "b", "NaN")]
-
-
-LONG = {"task": ["1", "2", "1"], "worker": ["kim", "kim", "lee"], "answer": ["x", "y", None]}
-
-
-@pytest.mark.parametrize("index", [None, ["p", "q", "r"]])
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("orient", ["columns", "index"])
-def test_a_frame_that_pandas_wrote_as_an_object(read, index, indent, orient):
-    frame = pd.DataFrame(LONG, index=index)
-    table = read(frame.to_json(orient=orient, indent=indent), "labels.json", skip=[""])
-    assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
-    last = 2 if index is None else "r"
-    with pytest.raises(InputError, match=f"index {last}: field 'answer' is empty"):
-        read(frame.to_json(orient=orient), "labels.json")
-
-
-@pytest.mark.parametrize("orient", ["columns", "index"])
-def test_a_wide_frame_that_pandas_wrote_as_an_object(read, orient):
-    wide = pd.DataFrame({"item": ["1", "2"], "kim": ["x", "y"], "lee": ["y", None]})
-    table = read(wide.to_json(orient=orient), "labels.json")
-    assert rows(table) == [("1", "kim", "x"), ("1", "lee", "y"), ("2", "kim", "y")]
-
-
-def test_a_frame_by_column_with_other_names_is_a_table_if_said_so(read):
-    wide = pd.DataFrame({"key": ["1", "2"], "kim": ["x", "y"]}).to_json()
-    table = read(wide, "labels.json", item="key", format="table")
-    assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
-    with pytest.raises(InputError, match=r"If the file is a table, pass format='table'"):
-        read(wide, "labels.json", label="kim")
-
-
-def test_quoted_cells_with_separators_and_line_breaks(read):
-    table = read('item,worker,label\n"a, b",kim,x\n"c\nd",kim,"say ""y"""\n')
-    assert rows(table) == [("a, b", "kim", "x"), ("c\nd", "kim", 'say "y"')]
-
-
-def test_a_comma_in_a_quoted_header_is_no_separator(read):
-    table = read('"left, right";item;kim\nx;a;y\ny;b;x\n')
-    assert table.annotators.tolist() == ["left, right", "kim"]
-
-
-def test_a_table_may_begin_like_a_tag(read):
-    table = read("<b>x</b>,item\ny,a\nz,b\n")
-    assert table.annotators.tolist() == ["<b>x</b>"]
-
-
-def test_wide_csv(read):
-    table = read("image,kim,lee,truth\na,x,,x\nb,,,y\nc,y,x,\n")
-    assert rows(table) == [("a", "kim", "x"), ("c", "kim", "y"), ("c", "lee", "x")]
-    assert table.truth.tolist() == [0, 1, -1]
-    assert table.labels_per_item().tolist() == [1, 0, 2]
-
-
-def test_wide_csv_with_the_index_of_pandas(read):
-    assert rows(read(",kim\na,x\nb,y\n")) == [("a", "kim", "x"), ("b", "kim", "y")]
-
-
 def test_named_columns_and_truth(read):
     text = "when,what,who,said,is\n1,a,kim,x,x\n2,b,kim,y,\n"
     table = read(text, item="what", annotator="who", label="said", truth="is")
     assert rows(table) == [("a", "kim", "x"), ("b", "kim", "y")]
     assert table.truth.tolist() == [0, -1]
-
-
-def test_npy_is_positional(read):
-    buffer = io.BytesIO()
-    np.save(buffer, np.array([[2, -1], [10, 2]], dtype=np.int8))
-    table = read(buffer.getvalue())
-    assert table.positional
-    assert table.classes.tolist() == ["2", "10"]
-    assert table.to_wide().tolist() == [[0, -1], [1, 0]]
-
-
-def test_minus_one_is_missing_in_arrays_of_whole_floats(read):
-    table = read(npz(labels=np.array([[0.0, -1.0], [2.0, 0.0]])), "labels.npz")
-    assert rows(table) == [(0, "0", "0"), (1, "0", "2"), (1, "1", "0")]
-
-
-def test_npz_with_an_array_of_answers_and_names(read):
-    table = read(
-        npz(
-            A=np.array([[0, -1], [1, 0]], dtype=np.int8),
-            items=np.array(["a", "b"]),
-            annotators=np.array([5, 6]),
-            classes=np.array(["dog", "cat", "cow"]),
-            truth=np.array([2, -1]),
-            X=np.zeros((2, 3)),
-        )
-    )
-    assert table.classes.tolist() == ["dog", "cat", "cow"]
-    assert rows(table) == [("a", "5", "dog"), ("b", "5", "cat"), ("b", "6", "dog")]
-    assert table.truth.tolist() == [2, -1]
-
-
-def test_npz_with_answers_whose_names_are_named(read):
-    answers = np.array([[0, 1], [1, 1], [0, 0]])
-    content = npz(labels=answers, ids=np.array(["a", "b", "c"]), who=np.array(["kim", "lee"]))
-    table = read(content, "labels.npz", item="ids", annotator="who")
-    assert table.items.tolist() == ["a", "b", "c"]
-    assert table.annotators.tolist() == ["kim", "lee"]
-    assert not table.positional
-    with pytest.raises(InputError, match="Expected 3 names in the items of"):
-        read(content, "labels.npz", item="who")
-
-
-def test_npz_with_three_columns(read):
-    table = read(npz(item=np.array([3, 4]), worker=np.array(["k", "l"]), label=np.array([0, 1])))
-    assert rows(table) == [("3", "k", "0"), ("4", "l", "1")]
-
-
-def test_npz_by_the_only_integers_of_two_dimensions_or_by_name(read):
-    one, two = np.array([[0, 1]]), np.array([[1, 0, 1]])
-    assert read(npz(R=one, X=np.zeros((1, 5)))).n_annotators == 2
-    assert read(npz(R=one, S=two), label="S").n_annotators == 3
 
 
 ARCHIVE = io.BytesIO()
@@ -345,27 +193,104 @@ def test_a_bad_file_gets_one_line_that_names_it(read, kind):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [CSV.encode(), gzip.compress(CSV.encode()), json_lines(CSV).encode()],
-    ids=["csv", "gzip", "json lines"],
-)
-def test_a_pipe_is_read_like_a_file(tmp_path, content):
-    os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content], daemon=True)
-    writer.start()
-    table = LabelTable.read(tmp_path / "pipe")
-    writer.join()
-    assert rows(table) == EXPECTED
-
-
-def test_nothing_in_a_device():
-    with pytest.raises(InputError, match="/dev/null is empty"):
-        LabelTable.read("/dev/null")
-
-
 def test_no_such_file(tmp_path):
     with pytest.raises(InputError, match=r"nowhere\.csv: no such file"):
         LabelTable.read(tmp_path / "nowhere.csv")
     with pytest.raises(InputError, match="is a folder without label files"):
         LabelTable.read(tmp_path)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(**contents):
+        for name, content in contents.items():
+            (tmp_path / f"{name}.csv").write_text(content)
+        return tmp_path
+
+    return write
+
+
+def test_endings_in_capitals_are_endings(tmp_path):
+    (tmp_path / "LABELS.CSV").write_text("item,worker,label\na,kim,x\nb,kim,y\n", encoding="utf-8")
+    assert LabelTable.read(tmp_path).items.tolist() == ["a", "b"]
+
+
+def test_hidden_files_and_others_in_a_folder_are_passed_by(write):
+    folder = write(a="item,worker,label\na,kim,x\nb,kim,y\n")
+    (folder / ".b.csv").write_text("no table")
+    (folder / "photo.png").write_bytes(b"\x89PNG")
+    (folder / "metadata.json").write_text('{"n_classes": 2}')
+    assert LabelTable.read(folder).n_labels == 2
+
+
+def test_nothing_to_read(tmp_path):
+    with pytest.raises(InputError, match="at least one file"):
+        LabelTable.read([])
+
+
+CROWD = Path(__file__).parents[2] / ".." / "shared" / "data" / "crowd"
+
+# The published crowd label sets against the counts of their sources.
+needs_crowds = pytest.mark.skipif(not CROWD.is_dir(), reason="the real files are not here")
+
+# items, annotators, labels, classes, items with truth
+COUNTS = {
+    "snow2008_rte": (800, 164, 8000, 2, 800),
+    "snow2008_temp": (462, 76, 4620, 2, 462),
+    "snow2008_wsd": (177, 34, 1770, 3, 177),
+    "bluebirds": (108, 39, 4212, 2, 108),
+    "dog": (807, 109, 8070, 4, 807),
+    "product_match": (8315, 176, 24945, 2, 8315),
+    "weather_sentiment_amt": (300, 110, 6025, 5, 300),
+    "sentiment_polarity_amt500": (500, 143, 10000, 2, 500),
+    "zencrowd_us": (2040, 74, 11155, 2, 2040),
+    "adult_content2": (11040, 825, 89799, 4, 333),
+    "adult_content3": (496, 338, 35323, 5, 0),
+    "hitspam_crowdflower": (5380, 153, 38593, 2, 100),
+    "hitspam_mturk": (5840, 135, 28354, 2, 0),
+    "anesthesia_with_repeats": (45, 5, 315, 4, 0),
+}
+
+
+@needs_crowds
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_of_published_labels(name):
+    table = LabelTable.read(CROWD / "label_only" / f"{name}.csv.gz")
+    n_truth = 0 if table.truth is None else int(np.sum(table.truth >= 0))
+    counts = (table.n_items, table.n_annotators, table.n_labels, table.n_classes, n_truth)
+    assert counts == COUNTS[name]
+
+
+@needs_crowds
+def test_annotator_accuracy_against_the_truth():
+    table = LabelTable.read(CROWD / "label_only" / "dog.csv.gz")
+    assert np.mean(table.truth[table.item] == table.label) == pytest.approx(0.6964, abs=5e-5)
+
+
+@needs_crowds
+def test_scores_are_refused():
+    with pytest.raises(InputError, match=r"row 2, column 'truth': '3\.1' is a score"):
+        LabelTable.read(CROWD / "label_only" / "snow2008_wordsim.csv.gz")
+
+
+@needs_crowds
+def test_counts_of_patterns_are_refused():
+    with pytest.raises(InputError, match=r"found no item .* it has 'rater_1'"):
+        LabelTable.read(CROWD / "label_only" / "caries_pattern_counts.csv.gz")
+
+
+@needs_crowds
+@pytest.mark.parametrize(
+    ("name", "options", "counts"),
+    [
+        ("labelme", {"truth": "y_train"}, (1000, 59, 2547, 8)),
+        ("face_sentiment", {"truth": "y"}, (584, 27, 5242, 4)),
+        ("sentiment_polarity", {"truth": "y"}, (4999, 203, 27746, 2)),
+        ("cifar10n", {"label": "R", "truth": "clean"}, (50000, 3, 150000, 10)),
+    ],
+)
+def test_counts_of_published_arrays(name, options, counts):
+    table = LabelTable.read(CROWD / f"{name}.npz", **options)
+    assert (table.n_items, table.n_annotators, table.n_labels, table.n_classes) == counts
+    assert table.positional
+    assert np.all(table.truth >= 0)

@@ -83,22 +83,6 @@ def test_items_added_out_of_order_have_names():
     assert not added.positional
 
 
-def test_codes_are_positional():
-    table = LabelTable.from_codes([1, 0], [0, 0], [2, 0], n_items=4, truth=[2, -1, 0, 1])
-    assert table.positional
-    assert (table.n_items, table.n_annotators, table.n_classes) == (4, 1, 3)
-    assert table.item.tolist() == [0, 1]
-    assert table.label.tolist() == [0, 2]
-    with pytest.raises(InputError, match="Expected `label` codes from 0 to 1, but entry 0 is 2"):
-        LabelTable.from_codes([0], [0], [2], n_classes=2)
-
-
-@pytest.mark.parametrize("label", [["a", "b"], [[0, 1], [1]], [0.5, 1]])
-def test_codes_that_are_no_integers_are_refused(label):
-    with pytest.raises(InputError, match="Expected `label` to be integers in one dimension"):
-        LabelTable.from_codes([0, 1], [0, 0], label)
-
-
 def test_memory_of_five_million_labels():
     rng = np.random.default_rng(0)
     columns = [rng.integers(0, n, 500_000) for n in (100_000, 1000, 10)]
@@ -147,21 +131,6 @@ def test_items_match_rows_by_name(table):
 def test_names_of_numbers_match_text():
     table = LabelTable.from_long({"item": ["7", "8"], "worker": ["k", "k"], "label": [0, 1]})
     assert table.match_items(np.array([8, 7])).items.tolist() == ["8", "7"]
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["a", "b"], "2 items of the labels have no features ('c', 'd'). Names must match"),
-        (["a", "b", "c", "d", "e"], "1 row of features has no item in the labels ('e')"),
-        (["a", "b", "c", "e"], "1 item of the labels has no features ('d') and 1 row of"),
-        (["a", "b", "c", "d", "a"], "1 item has more than one row of features: 'a'"),
-    ],
-)
-def test_unmatched_names_are_counted_and_named(table, names, message):
-    with pytest.raises(InputError) as caught:
-        table.match_items(names)
-    assert message in str(caught.value)
 
 
 def test_items_without_labels_can_be_added(table):

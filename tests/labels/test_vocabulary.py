@@ -12,7 +12,9 @@ from annotrace.labels.vocabulary import (
     encode,
     encode_with,
     look_up,
+    plain_names,
     sort_names,
+    union_names,
 )
 
 
@@ -110,3 +112,17 @@ def test_names_must_be_as_many_as_things_and_differ():
 def test_integers_as_text():
     assert as_text(np.array([7, 10])).tolist() == ["7", "10"]
     assert as_text(np.array(["a"], dtype=TEXT)).tolist() == ["a"]
+
+
+def test_plain_names_are_accepted_by_numpy_and_scikit_learn():
+    text = plain_names(as_names(["cat", "a longer name"]))
+    assert text.dtype.kind == "U"
+    assert text.astype(str).tolist() == ["cat", "a longer name"]
+    assert plain_names(np.empty(0, TEXT)).dtype.kind == "U"
+    numbers = np.array([3, 1])
+    assert plain_names(numbers) is numbers
+
+
+def test_new_names_are_appended_once():
+    assert union_names(as_names(["a", "b"]), as_names(["c", "b", "c"])).tolist() == ["a", "b", "c"]
+    assert union_names(as_names([1, 2]), as_names(["x"])).tolist() == ["1", "2", "x"]

@@ -110,7 +110,7 @@ def test_the_page_says_how_many_of_those_to_look_at_are_left_out():
 
 def test_the_page_says_what_skills_are_measured_against(small, aggregated):
     truth = np.array([int(name.split("-")[1]) % 3 for name in small.items.tolist()])
-    scored = small._replace(truth=truth)
+    scored = small.replace(truth=truth)
     gold = {"photo-0": "cat", "photo-1": "dog"}
 
     def said(model):

@@ -73,7 +73,7 @@ def test_flags_name_numbers_not_names():
         truth, confusion, labels_per_item=8, random_state=0
     ).to_wide()
     wide[:, 5] = wide[:, 2]
-    table = at.LabelTable.from_wide(wide)._replace(annotators=np.array(list("abcdefgh")))
+    table = at.LabelTable.from_wide(wide).replace(annotators=np.array(list("abcdefgh")))
     model = at.aggregation.PooledDawidSkene().fit(table)
     result, named = result_of(model, anonymous=True), result_of(model)
     assert named.crowd.flags[2] == ("copies: answers like f, even against all others",)
@@ -116,7 +116,7 @@ def test_an_aggregated_run_knows_what_the_aggregation_knew(tmp_path, aggregated)
 
 def test_what_was_learned_from_is_not_scored_by(small, features):
     truth = np.array([int(name.split("-")[1]) % 3 for name in small.items.tolist()])
-    table = small._replace(truth=truth.astype(np.int32))
+    table = small.replace(truth=truth.astype(np.int32))
     names = small.classes[truth]
     model = at.Vanilla(epochs=1, random_state=0)
     given = dict(zip(small.items[:60].tolist(), names[:60].tolist(), strict=True))

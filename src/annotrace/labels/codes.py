@@ -23,7 +23,8 @@ def check_codes(values: ArrayLike, size: int, what: str, *, lowest: int = 0) -> 
         raise InputError(
             f"Expected `{what}` codes from {lowest} to {size - 1}, but entry {row} is {array[row]}."
         )
-    return array.astype(np.int32)
+    # A writeable array may belong to the caller.
+    return array.astype(np.int32, copy=array.flags.writeable)
 
 
 def n_codes(values: ArrayLike, what: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def named_series(names: Names, codes: NDArray[np.integer[Any]]) -> Any:
 def with_frame_library(table: LabelTable, *given: Any) -> LabelTable:
     """Set the library of a table's frames to that of the first frame or series given."""
     library = _library_of(*given)
-    return table if library == table.frame_library else replace(table, frame_library=library)
+    return table if library == table.frame_library else table.replace(frame_library=library)
 
 
 def convert_frame(frame: Any, library: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,8 +77,7 @@ def merge_tables(old: LabelTable, new: LabelTable) -> LabelTable:
     items, item = _extend(old.items, new.items, "items")
     annotators, annotator = _extend(old.annotators, new.annotators, "annotators")
     classes, label = _extend(old.classes, new.classes, "classes")
-    return dataclasses.replace(
-        old,
+    return old.replace(
         item=np.concatenate([old.item, item[new.item]]),
         annotator=np.concatenate([old.annotator, annotator[new.annotator]]),
         label=np.concatenate([old.label, label[new.label]]),

@@ -53,7 +53,7 @@ def read_table(
         columns, used = import_answers(documents, format, export, names.item)
         table = build_table(columns, options, str(documents[0].path))
     source = str(documents[0].path) if len(documents) == 1 else "the label files"
-    return replace(table, source=source), used
+    return table.replace(source=source), used
 
 
 def list_files(paths: Paths) -> list[Path]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,10 @@ class LabelTable(TableConstructors):
         arrays = (getattr(self, part.name) for part in fields(self))
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
+    def replace(self, **changes: Any) -> LabelTable:
+        """Return a table with some attributes changed, after checking them."""
+        return dataclasses.replace(self, **changes)
+
     def labels_per_item(self) -> NDArray[np.int64]:
         """Count the labels of each item, shape (n_items,)."""
         return np.diff(self.offsets)
@@ -168,8 +173,7 @@ class LabelTable(TableConstructors):
         chosen = check_positions(selection, self.n_items)
         row, labels = labels_of(self.offsets, chosen)
         names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
-        return replace(
-            self,
+        return self.replace(
             item=row,
             annotator=self.annotator[labels],
             label=self.label[labels],
@@ -183,8 +187,7 @@ class LabelTable(TableConstructors):
         recoded = np.full(self.n_annotators, -1, np.int32)
         recoded[chosen] = np.arange(len(chosen), dtype=np.int32)
         kept = recoded[self.annotator] >= 0
-        return replace(
-            self,
+        return self.replace(
             item=self.item[kept],
             annotator=recoded[self.annotator[kept]],
             label=self.label[kept],
@@ -221,11 +224,11 @@ class LabelTable(TableConstructors):
         if truth is not None:
             truth = np.pad(truth, (0, len(items) - self.n_items), constant_values=-1)
         positional = self.positional and np.array_equal(items, np.arange(len(items)))
-        return replace(self, items=items, truth=truth, positional=positional)
+        return self.replace(items=items, truth=truth, positional=positional)
 
     def with_truth(self, truth: ArrayLike) -> LabelTable:
         """Set the true class of each item by name, array-like of shape (n_items,)."""
-        return replace(self, truth=encode_with(as_names(truth), self.classes, "true classes"))
+        return self.replace(truth=encode_with(as_names(truth), self.classes, "true classes"))
 
     def to_wide(self) -> Codes:
         """Return the labels as codes of shape (n_items, n_annotators), -1 if missing."""

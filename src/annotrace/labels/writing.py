@@ -135,14 +135,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 def check_writable(folder: Path) -> None:
     """Check that a folder, or its nearest existing parent, is writable."""
     if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; pass a folder to --out.")
+        raise RunError(f"{folder} is a file, but --out must be a folder.")
     nearest = next(above for above in (folder, *folder.parents) if above.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise RunError(
-            f"{folder} is not writable ({error.strerror}); pass another folder to --out."
+            f"{folder} is not writable ({error.strerror}). Choose another --out folder."
         ) from None
 
 

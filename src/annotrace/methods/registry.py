@@ -8,6 +8,7 @@ from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
+from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
 from annotrace.methods.single_cm import SingleConfusion
@@ -28,6 +29,13 @@ METHODS: Registry[CrowdEstimator] = Registry(
         "one confusion matrix per annotator, small trace",
         "Tanno et al.",
         2019,
+    ),
+    Entry(
+        "geo-crowd-layer",
+        GeoCrowdLayer,
+        "one confusion matrix per annotator, large volume",
+        "Ibrahim et al.",
+        2023,
     ),
     Entry("gem", GeneralizedEM, "EM around a network", "Raykar et al.", 2009),
     Entry(

@@ -1,10 +1,7 @@
 """Each format read from a sample in the schema that its tool documents."""
 
-import json
 from pathlib import Path
 
-import pandas as pd
-import polars as pl
 import pytest
 
 from annotrace.errors import InputError
@@ -12,7 +9,7 @@ from annotrace.labels import LabelTable
 from annotrace.labels.building import TableOptions
 from annotrace.labels.columns import ColumnNames
 from annotrace.labels.formats import FORMATS
-from annotrace.labels.importing import ExportOptions, describe_skipped, find_format
+from annotrace.labels.importing import ExportOptions, describe_skipped
 from annotrace.labels.reading import list_files, open_document, read_table
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -175,13 +172,6 @@ def test_what_is_left_out_is_counted(sample):
     assert (describe_skipped(used.skipped) if used.skipped else None) == told
 
 
-def test_the_truth_of_label_studio_is_no_label():
-    table = LabelTable.read(SAMPLES / "label_studio.json", question="sentiment")
-    assert table.classes[table.truth[0]] == "Positive"
-    assert table.truth[1] == -1
-    assert "9" not in table.annotators
-
-
 def test_items_by_another_field():
     table = LabelTable.read(SAMPLES / "label_studio.json", question="sentiment", item="slug")
     assert table.items.tolist() == ["review/1", "review/2"]
@@ -189,59 +179,6 @@ def test_items_by_another_field():
     assert table.items.tolist() == ["yard-1.jpg", "yard-2.jpg"]
     table = LabelTable.read(SAMPLES / "argilla.json", item="text")
     assert table.items.tolist() == ["Fast and quiet", "Broke at once"]
-
-
-def test_argilla_by_id_and_as_parquet(tmp_path):
-    expected = LabelTable.read(SAMPLES / "argilla.json")
-    records = json.loads((SAMPLES / "argilla.json").read_text())
-    (tmp_path / "by_id.json").write_text(json.dumps({record["id"]: record for record in records}))
-    assert LabelTable.read(tmp_path / "by_id.json") == expected
-    columns = json.loads((SAMPLES / "argilla_columns.json").read_text())
-    pl.DataFrame(columns).write_parquet(tmp_path / "data.parquet")
-    assert LabelTable.read(tmp_path / "data.parquet") == expected
-    for make in (dict, pd.DataFrame, pl.DataFrame):
-        assert LabelTable.from_long(make(columns), label="mood") == expected
-
-
-def test_one_doccano_file_needs_a_name():
-    path = SAMPLES / "doccano" / "ann.jsonl"
-    with pytest.raises(
-        InputError,
-        match=r"ann\.jsonl, line 1: the file does not name the annotator.*annotator_name=",
-    ):
-        LabelTable.read(path)
-    assert LabelTable.read(path, annotator_name="Ann B").annotators.tolist() == ["Ann B"]
-
-
-def test_files_are_named_without_their_endings(tmp_path):
-    record = '{"id": 1, "text": "a", "label": ["x"]}\n{"id": 2, "text": "b", "label": ["y"]}\n'
-    for name in ("ann.b@example.com.jsonl", "cy.jsonl"):
-        (tmp_path / name).write_text(record)
-    assert LabelTable.read(tmp_path).annotators.tolist() == ["ann.b@example.com", "cy"]
-
-
-def test_ratings_of_label_studio_are_classes(tmp_path):
-    common = {"id": 1, "annotator": 3, "annotation_id": 1, "lead_time": 1}
-    records = [{**common, "id": k, "stars": [{"rating": stars}]} for k, stars in enumerate([4, 5])]
-    (tmp_path / "a.json").write_text(json.dumps(records))
-    assert LabelTable.read(tmp_path / "a.json", question="stars").classes.tolist() == ["4", "5"]
-
-
-def test_a_format_named_by_the_caller_wins():
-    with pytest.raises(InputError, match=r"line 1: field 'data' is not an object"):
-        LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="label-studio")
-    with pytest.raises(InputError, match="found no annotator"):
-        LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="table")
-    with pytest.raises(
-        InputError,
-        match=r"Expected `format` to be one of argilla, cvat, doccano, .* but got 'excel'",
-    ):
-        LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="excel")
-
-
-def test_files_of_two_formats_are_not_mixed():
-    with pytest.raises(InputError, match=r"prodigy_binary.jsonl is Prodigy JSON lines and .*ann"):
-        LabelTable.read([SAMPLES / "doccano" / "ann.jsonl", SAMPLES / "prodigy_binary.jsonl"])
 
 
 @pytest.mark.parametrize(
@@ -266,10 +203,3 @@ def test_what_a_format_cannot_say_is_asked_for(sample, options, message):
         LabelTable.read(SAMPLES / sample, **options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_detection_order_is_told_and_every_name_is_once():
-    names = [known.name for known in FORMATS]
-    assert len(set(names)) == len(names)
-    assert names[-1] == "peerannot"
-    assert find_format([], "table") is None

@@ -1,6 +1,6 @@
+import io
 import json
 
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,40 +9,31 @@ import pytest
 from annotrace.labels import LabelTable
 
 COLUMNS = {"image": ["a", "a", "b"], "annotator": ["kim", "lee", "kim"], "label": [1, 0, -1]}
+
+
 FEATURES = {
     "image": {"dtype": "string", "_type": "Value"},
     "annotator": {"dtype": "string", "_type": "Value"},
     "label": {"names": ["no", "yes"], "_type": "ClassLabel"},
 }
+
+
 EXPECTED = [("a", "kim", "yes"), ("a", "lee", "no")]
 
 
-class ClassLabel:
-    """What is used of a `datasets.ClassLabel`."""
-
-    def __init__(self, names):
-        self.names = names
+def rows(table):
+    return sorted(row[:3] for row in table.to_frame().rows())
 
 
-class Dataset:
-    """What is used of a `datasets.Dataset`: rows selected are not those of the table below."""
-
-    def __init__(self, columns, features, selected):
-        self.table, self.features, self.selected = pa.table(columns), features, selected
-
-    def with_format(self, type):
-        assert type == "arrow"
-        return self
-
-    def __getitem__(self, rows):
-        assert rows == slice(None)
-        return self.table.take(self.selected)
+def parquet(**columns):
+    buffer = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(buffer)
+    return buffer.getvalue()
 
 
-def test_a_dataset_gives_the_rows_selected_and_the_names_of_classes():
-    dataset = Dataset(COLUMNS, {"image": object(), "label": ClassLabel(["no", "yes"])}, [1, 0])
-    table = LabelTable.from_long(dataset)
-    assert sorted(table.to_frame().rows()) == EXPECTED
+def test_typed_parquet_becomes_text(read):
+    columns = {"image": [7, 8], "rater": [1.0, 2.0], "label": ["x", "y"]}
+    assert rows(read(parquet(**columns))) == [("7", "1", "x"), ("8", "2", "y")]
 
 
 def test_a_parquet_file_tells_the_names_of_classes(tmp_path):
@@ -74,14 +65,3 @@ def test_a_damaged_description_leaves_numbers(tmp_path, info):
         writer.write_table(columns)
     (tmp_path / "dataset_info.json").write_text(info)
     assert LabelTable.read(path).classes.tolist() == ["0", "1"]
-
-
-def test_a_frame_of_cleanlab_names_items_by_its_index(tmp_path):
-    frame = pd.DataFrame({"w1": [0.0, 1.0, None], "w2": [None, 1.0, 0.0]}, index=["a", "b", "c"])
-    table = LabelTable.from_wide(frame)
-    assert table.items.tolist() == ["a", "b", "c"]
-    assert table.annotators.tolist() == ["w1", "w2"]
-    assert not table.positional
-    frame.to_parquet(tmp_path / "a.parquet")
-    assert LabelTable.read(tmp_path / "a.parquet").to_wide().tolist() == table.to_wide().tolist()
-    assert LabelTable.from_wide(pl.DataFrame({"item": [1, 2], "w": [0, 1]})).n_annotators == 1

@@ -35,19 +35,6 @@ def test_other_columns_are_refused(write):
         LabelTable.read(folder)
 
 
-def test_endings_in_capitals_are_endings(tmp_path):
-    (tmp_path / "LABELS.CSV").write_text("item,worker,label\na,kim,x\nb,kim,y\n", encoding="utf-8")
-    assert LabelTable.read(tmp_path).items.tolist() == ["a", "b"]
-
-
-def test_hidden_files_and_others_in_a_folder_are_passed_by(write):
-    folder = write(a="item,worker,label\na,kim,x\nb,kim,y\n")
-    (folder / ".b.csv").write_text("no table")
-    (folder / "photo.png").write_bytes(b"\x89PNG")
-    (folder / "metadata.json").write_text('{"n_classes": 2}')
-    assert LabelTable.read(folder).n_labels == 2
-
-
-def test_nothing_to_read(tmp_path):
-    with pytest.raises(InputError, match="at least one file"):
-        LabelTable.read([])
+def test_the_truth_of_an_unlabelled_item_of_a_wide_frame_is_kept():
+    wide = {"item": ["a", "b"], "kim": ["x", ""], "lee": ["y", ""], "truth": ["x", "y"]}
+    assert LabelTable.from_wide(wide).truth.tolist() == [0, 1]

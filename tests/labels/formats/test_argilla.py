@@ -1,0 +1,21 @@
+import json
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+
+from annotrace.labels import LabelTable
+
+SAMPLES = Path(__file__).parents[1] / "samples"
+
+
+def test_argilla_by_id_and_as_parquet(tmp_path):
+    expected = LabelTable.read(SAMPLES / "argilla.json")
+    records = json.loads((SAMPLES / "argilla.json").read_text())
+    (tmp_path / "by_id.json").write_text(json.dumps({record["id"]: record for record in records}))
+    assert LabelTable.read(tmp_path / "by_id.json") == expected
+    columns = json.loads((SAMPLES / "argilla_columns.json").read_text())
+    pl.DataFrame(columns).write_parquet(tmp_path / "data.parquet")
+    assert LabelTable.read(tmp_path / "data.parquet") == expected
+    for make in (dict, pd.DataFrame, pl.DataFrame):
+        assert LabelTable.from_long(make(columns), label="mood") == expected

@@ -1,0 +1,13 @@
+import json
+
+from annotrace.labels import LabelTable
+
+
+def test_pressed_buttons_are_the_label(tmp_path):
+    for folder, pressed in (("0", "yes"), ("1", "no")):
+        content = {"buttons": {"yes": pressed == "yes", "no": pressed == "no"}}
+        answer = {"workerId": "w1", "answerContent": content}
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.json").write_text(json.dumps({"answers": [answer]}))
+    table = LabelTable.read(tmp_path)
+    assert table.to_frame().rows() == [("0", "w1", "yes"), ("1", "w1", "no")]

@@ -104,7 +104,7 @@ def _with_annotators(result: CrowdResult, names: Names) -> CrowdResult:
     counts = result.prior_counts
     if counts is not None:
         counts = np.pad(counts, ((0, n_new), (0, 0), (0, 0)))
-    return replace(result, table=replace(result.table, annotators=names), prior_counts=counts)
+    return replace(result, table=result.table.replace(annotators=names), prior_counts=counts)
 
 
 def _matrices(result: CrowdResult) -> Array:

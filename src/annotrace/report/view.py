@@ -85,7 +85,7 @@ def view_of(model: Fitted, *, anonymous: bool = False) -> ReportView:
     result = model.result_
     diagnosis = model.diagnosis_ if result.models_annotators else None
     truth = scoring_truth(result)
-    table = replace(result.table, truth=truth if np.any(truth >= 0) else None)
+    table = result.table.replace(truth=truth if np.any(truth >= 0) else None)
     if anonymous:
         table = _without_names(table, annotator_order(result))
         diagnosis = None if diagnosis is None else replace(diagnosis, table=table)
@@ -115,4 +115,4 @@ def _without_names(table: LabelTable, order: NDArray[np.int64]) -> LabelTable:
     # The order of names or of first labels could reveal who is who; that of skills is on the page.
     names = np.empty(table.n_annotators, dtype=object)
     names[order] = [f"Annotator {place}" for place in range(1, len(order) + 1)]
-    return replace(table, annotators=as_names(names))
+    return table.replace(annotators=as_names(names))

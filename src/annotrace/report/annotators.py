@@ -178,13 +178,21 @@ def _details(
             "low": float(low[k]),
             "high": float(high[k]),
             "remarks": _remarks(diagnosis, k),
-            "against": "above" if low[k] > crowd_skill else "below" if high[k] < crowd_skill else "like",
+            "against": "above"
+            if low[k] > crowd_skill
+            else "below"
+            if high[k] < crowd_skill
+            else "like",
             "matrix": _matrix_cells(matrix, sign) if readable else [],
             "differences": _differences(matrix, sign, pool, names),
             "errors": [] if readable else frequent_errors(matrix, pool, names, _ERRORS),
         }
         for k, matrix, sign in zip(shown.tolist(), matrices, signs, strict=True)
     ]
+
+
+def _compare(low: float, high: float, crowd_skill: float) -> str:
+    return "above" if low > crowd_skill else "below" if high < crowd_skill else "like"
 
 
 def _remarks(diagnosis: Diagnosis, annotator: int) -> list[Remark]:

@@ -65,7 +65,10 @@ def confusion(model: Fitted, annotator: Any = None, ax: Axes | None = None) -> A
     table, matrices, skill = result.table, result.matrices(), result.annotators.skill
     n_labels = table.labels_per_annotator()
     if annotator is None:
-        matrix, mean_skill = pooled_confusion(matrices, n_labels), np.average(skill, weights=n_labels)
+        matrix, mean_skill = (
+            pooled_confusion(matrices, n_labels),
+            np.average(skill, weights=n_labels),
+        )
         name, n_shown = f"All {table.n_annotators:,} annotators", table.n_labels
     else:
         who = _find_annotator(table, annotator)

@@ -3,8 +3,9 @@
 usage: python benchmarks/code_structure.py [SRC ...]     (default: src)
 
 Prints one row per measure and one column per source folder: lines, files, functions, their sizes,
-modules that one `fit` and one `aggregate` import from the package, modules in import cycles, private
-accesses across modules, docstrings that begin with "Give", and functions by what they implement.
+modules that one `fit` and one aggregation import from the package, modules in import cycles
+(imports inside functions count), private accesses across modules, and docstrings that begin with
+"Give".
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Module:
         self.name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Return all functions and methods."""
         return [
             node
             for node in ast.walk(self.tree)
@@ -72,10 +74,7 @@ class Module:
     def private_accesses(self) -> Iterator[str]:
         """Return accesses to private attributes that are not defined in this file."""
         own = {
-            name
-            for node in ast.walk(self.tree)
-            for name in _defined(node)
-            if name.startswith("_")
+            name for node in ast.walk(self.tree) for name in _defined(node) if name.startswith("_")
         }
         for node in ast.walk(self.tree):
             if (
@@ -152,7 +151,9 @@ def measure(src: Path) -> dict[str, float | int | str]:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     ]
-    given = sum((ast.get_docstring(node) or "").startswith(("Give", "Tell", "Say")) for node in nodes)
+    given = sum(
+        (ast.get_docstring(node) or "").startswith(("Give", "Tell", "Say")) for node in nodes
+    )
     private = [access for module in modules for access in module.private_accesses()]
     return {
         "source lines": sum(files),

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         Vanilla,
         WeightedDoctorNet,
         list_methods,
+        load,
         make,
     )
-    from annotrace.methods import load
     from annotrace.report import write_report
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -32,8 +32,8 @@ class Entry(Generic[T]):
     year: int | None = None
 
 
-class Registry(Generic[T]):
-    """Entries by name, in the order in which they were registered.
+class Registry(Mapping[str, Entry[T]]):
+    """A mapping from names to entries, in the order in which they were registered.
 
     Parameters
     ----------
@@ -46,17 +46,20 @@ class Registry(Generic[T]):
         self.kind = kind
         self._entries = {entry.name: entry for entry in entries}
 
-    def __iter__(self) -> Iterator[Entry[T]]:
-        return iter(self._entries.values())
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def __getitem__(self, name: str) -> Entry[T]:
         if name not in self._entries:
             known = ", ".join(self._entries)
             raise InputError(f"There is no {self.kind} {name!r}; there are {known}.")
         return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
 
     def register(self, entry: Entry[T]) -> None:
         """Add an entry, or replace the one of the same name."""
@@ -65,15 +68,3 @@ class Registry(Generic[T]):
     def make(self, name: str, /, *args: Any, **params: Any) -> T:
         """Return a new instance by name."""
         return self[name].factory(*args, **params)
-
-    def name_of(self, instance: T) -> str:
-        """Return the name under which an instance is registered, or that of its class."""
-        # A partial of a class comes after the class itself: the most specific entry matches last.
-        for entry in reversed(self._entries.values()):
-            given = getattr(entry.factory, "keywords", {})
-            made_by = getattr(entry.factory, "func", entry.factory)
-            if type(instance) is made_by and all(
-                getattr(instance, key, None) == value for key, value in given.items()
-            ):
-                return entry.name
-        return type(instance).__name__

@@ -29,9 +29,8 @@ def coin(skill, n_classes):
 
 
 def test_annotators_are_ranked_by_skill(crowd_of):
-    section = annotator_section(
-        crowd_of(np.stack([coin(s, 3) for s in (0.2, 0.9, 0.5)]), [30, 30, 30])
-    )
+    matrices = np.stack([coin(s, 3) for s in (0.2, 0.9, 0.5)])
+    section = annotator_section(crowd_of(matrices, [30, 30, 30], variance=3e-3))
     assert [row.name for row in section.shown] == ["1", "2", "0"]
     assert [person.rank for person in section.shown] == [1, 2, 3]
     assert [person.against for person in section.shown] == ["above", "like", "below"]

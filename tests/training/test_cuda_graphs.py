@@ -12,6 +12,7 @@ from torch import nn
 
 import annotrace as at
 from annotrace.errors import TrainingInterrupted
+from annotrace.methods import Recipe
 from annotrace.methods.registry import METHODS
 from annotrace.training import RowAdam, cuda_graphs, loop
 from annotrace.training.cuda_graphs import (
@@ -142,14 +143,14 @@ def fitted(monkeypatch, name, capturer, **settings):
 
 
 QUICK = {
-    "auto": {"restarts": 1, "rounds": 2},
-    "crossfit": {"start": "votes", "rounds": 2},
-    "trace": {"restarts": 1},
+    "auto": {"n_init": 1, "n_iter": 2},
+    "crossfit": {"init": "votes", "n_iter": 2},
+    "trace": {"recipe": Recipe(n_init=1)},
 }
 
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_learns_the_same_with_and_without_graphs(monkeypatch, name, schedule):
     capturer = CallAgain()
     plain = fitted(monkeypatch, name, None, schedule=schedule)

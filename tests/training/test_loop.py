@@ -4,12 +4,12 @@ import signal
 import numpy as np
 import pytest
 import torch
+from annotrace.crowd import Confusion, crowd_nll
 from torch import nn
 
 from annotrace.data import ArraySource
 from annotrace.errors import DivergenceError, TrainingInterrupted
 from annotrace.labels import LabelTable
-from annotrace.models import Confusion, crowd_nll
 from annotrace.training import CrowdData, Settings, seeded, train
 
 N_ITEMS, N_ANNOTATORS, N_CLASSES = 40, 5, 3

@@ -2,9 +2,9 @@ import copy
 
 import pytest
 import torch
+from annotrace.crowd import Confusion
 from torch import nn
 
-from annotrace.models import Confusion
 from annotrace.training import Epoch, Settings
 from annotrace.training.state import start_training
 
@@ -18,7 +18,7 @@ def start(sparse=False):
 def step(state):
     linear, layer = state.network
     state.network.zero_grad()
-    rows = layer.log_columns(torch.tensor([1, 3]), torch.tensor([0, 2]))
+    rows = layer.log_likelihood(torch.tensor([1, 3]), torch.tensor([0, 2]))
     (linear(torch.ones(1, 4)).square().sum() + rows.sum()).backward()
     for optimizer in state.optimizers:
         optimizer.step()

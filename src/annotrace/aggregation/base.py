@@ -26,7 +26,7 @@ from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import plain_names
 from annotrace.parameters import Count, Number, Seed, check_parameters
-from annotrace.training.devices import seed_of
+from annotrace.seeds import seed_of
 from annotrace.undo import unchanged_unless_done
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ class EMModel(MatrixModel):
     def warm_start(self, previous: EMModel) -> None:
         """Copy what was learned from fewer annotators, items or classes."""
         for name, learned in previous.named_buffers():
-            getattr(self, name)[tuple(slice(size) for size in learned.shape)] = learned
+            self.get_buffer(name)[tuple(slice(size) for size in learned.shape)] = learned
 
 
 def smoothed_matrices(counts: Tensor, smoothing: float) -> Tensor:

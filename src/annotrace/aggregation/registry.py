@@ -77,4 +77,4 @@ def make(name: str = DEFAULT, **params: Any) -> Aggregation:
 
 def list_aggregations() -> list[Entry[Aggregation]]:
     """Return every aggregation with its name, paper, year and summary; the default first."""
-    return list(AGGREGATIONS)
+    return list(AGGREGATIONS.values())

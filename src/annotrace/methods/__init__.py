@@ -4,6 +4,7 @@ from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
+from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
 from annotrace.methods.loading import load
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.network_estimator import NetworkEstimator
@@ -23,6 +24,7 @@ __all__ = [
     "CrowdClassifier",
     "CrowdEstimator",
     "GeneralizedEM",
+    "GeoCrowdLayer",
     "ModelBootstrappedEM",
     "NetworkEstimator",
     "Oracle",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -28,7 +26,13 @@ from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import plain_names
-from annotrace.methods.inputs import Items, known_class_codes, match, rows_to_predict
+from annotrace.methods.inputs import (
+    Items,
+    check_learnable,
+    known_class_codes,
+    match,
+    rows_to_predict,
+)
 from annotrace.methods.warm_start import Previous, matrices_by_name
 from annotrace.networks import Backbone, build_backbone
 from annotrace.parameters import (
@@ -55,36 +59,14 @@ from annotrace.training import (
     seeded,
     train,
 )
-from annotrace.undo import unchanged_unless_done
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from annotrace.undo import unchanged_unless_done, weights_unchanged_unless_done
 
 SAMPLE = 10_000
 PREDICT_BATCH = 1024
 
 
-class _Learned:
-    """What `fit` sets; apart from the parameters, which a dataclass would take these for."""
-
-    classes_: NDArray[Any]
-    input_shape_: tuple[int, ...]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-    named_rows_: bool
-    versions_: dict[str, str]
-    table_: LabelTable
-    gold_: NDArray[np.int32]
-    network_: nn.Module
-    annotator_model_: AnnotatorModel | None
-    posterior_: NDArray[Any]
-    confusion_: NDArray[Any]
-    history_: list[Epoch]
-    result_: CrowdResult
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that learns from labels by many annotators.
 
     Parameters
@@ -194,10 +176,10 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         check_parameters(self)
         previous = Previous.of(self) if self.warm_start and self.__sklearn_is_fitted__() else None
         modules = () if previous is None else previous.modules.values()
-        with unchanged_unless_done(self), _weights_unchanged_unless_done(modules):
+        with unchanged_unless_done(self), weights_unchanged_unless_done(modules):
             source, table = match(self, X, y, items)
             known = known_classes(table, gold)
-            _check_learnable(table)
+            check_learnable(table)
             if previous is not None:
                 previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
             checkpoints = CheckpointSeries(
@@ -229,12 +211,12 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         """
         self.table_, self.gold_, self._checkpoints = table, gold, checkpoints
         self.classes_ = plain_names(table.classes)
-        self.input_shape_ = tuple(source.shape)
+        self.input_shape_: tuple[int, ...] = tuple(source.shape)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
         with seeded(self._seed, device), deterministic():
             data = CrowdData(source, table, device)
             if previous is None:
-                self.network_ = self._build_network(data).to(device)
+                self.network_: nn.Module = self._build_network(data).to(device)
             self._build_modules(device)
             if previous is not None:
                 self._initialize_from(previous)
@@ -252,7 +234,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
 
     def _build_modules(self, device: torch.device) -> None:
         """Build the modules that the method learns beside the network."""
-        self.annotator_model_ = None
+        self.annotator_model_: AnnotatorModel | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
         """Initialise what `_build_modules` built from a previous fit."""
@@ -298,7 +280,7 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         check_is_fitted(self)
         source = rows_to_predict(self, X)
         device = next(self.network_.parameters()).device
-        logits = self._logits(_unlabelled(source, self.table_, device))
+        logits = self._logits(CrowdData.unlabelled(source, self.table_, device))
         probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
         return probabilities
 
@@ -437,30 +419,3 @@ class CrowdEstimator(_Learned, FittedCrowd, ClassifierMixin, BaseEstimator, ABC)
         with autocast(data.device, self.precision):
             parts = [self.network_(data.inputs(item)) for item in items]
         return torch.cat(parts).float() if parts else torch.empty(0, self.table_.n_classes)
-
-
-@contextmanager
-def _weights_unchanged_unless_done(modules: Collection[nn.Module]) -> Iterator[None]:
-    """Restore the weights of modules if the block raises."""
-    before = [deepcopy(module.state_dict()) for module in modules]
-    try:
-        yield
-    except BaseException:
-        for module, weights in zip(modules, before, strict=True):
-            module.load_state_dict(weights)
-            module.eval()
-        raise
-
-
-def _check_learnable(table: LabelTable) -> None:
-    if table.n_classes < 2:
-        raise InputError("The labels have one class only: there is nothing to learn.")
-    if table.n_labels == 0:
-        raise InputError("The table has no labels: there is nothing to learn.")
-
-
-def _unlabelled(source: ItemSource, table: LabelTable, device: torch.device) -> CrowdData:
-    none = np.empty(0, np.int32)
-    sizes = {"n_annotators": table.n_annotators, "n_classes": table.n_classes}
-    empty = LabelTable.from_codes(none, none, none, n_items=len(source), **sizes)
-    return CrowdData(source, empty, device)

@@ -9,8 +9,8 @@ together from the cross-entropy of the labels. In place of the trace, the loss r
 Both criteria identify the truth up to the order of classes: F if some items are nearly certain of
 each class, W if some annotator is nearly perfect on each. The initial diagonal decides the order.
 
-Use "F" where classes are well separated, "W" where there are a few experts. With ``lam=0`` it is the
-plain crowd layer (Rodrigues and Pereira, AAAI 2018) with matrices whose rows sum to one.
+Use "F" where classes are well separated, "W" where there are a few experts. With ``lam=0`` it is
+the plain crowd layer (Rodrigues and Pereira, AAAI 2018) with matrices whose rows sum to one.
 """
 
 from __future__ import annotations
@@ -95,4 +95,5 @@ def log_determinant(gram: Tensor) -> Tensor:
     ridge = RIDGE * torch.eye(len(gram), device=gram.device, dtype=gram.dtype)
     # Unlike `logdet` it does not wait for the device, so that a step can be recorded.
     factor, _ = torch.linalg.cholesky_ex(gram + ridge)
-    return 2 * factor.diagonal().log().sum()
+    half: Tensor = factor.diagonal().log().sum()
+    return 2 * half

@@ -97,6 +97,14 @@ def known_class_codes(table: LabelTable, classes: Names) -> LabelTable:
     )
 
 
+def check_learnable(table: LabelTable) -> None:
+    """Raise an `InputError` if there is nothing to learn."""
+    if table.n_classes < 2:
+        raise InputError("The labels have one class only: there is nothing to learn.")
+    if table.n_labels == 0:
+        raise InputError("The table has no labels: there is nothing to learn.")
+
+
 def rows_to_predict(estimator: Any, X: Any) -> ItemSource:
     """Check features to predict from against those that were learned from."""
     if is_source(X):

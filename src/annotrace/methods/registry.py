@@ -86,4 +86,4 @@ def make(name: str, **params: Any) -> CrowdEstimator:
 
 def list_methods() -> list[Entry[CrowdEstimator]]:
     """Return every method with its name, paper, year and summary."""
-    return list(METHODS)
+    return list(METHODS.values())

@@ -7,7 +7,6 @@ from annotrace.training.devices import (
     autocast,
     deterministic,
     pick_device,
-    seed_of,
     seeded,
 )
 from annotrace.training.history import Callback, Epoch, best_epoch, held_out_loss, join_histories
@@ -37,7 +36,6 @@ __all__ = [
     "mixed_logits",
     "parameter_groups",
     "pick_device",
-    "seed_of",
     "seeded",
     "train",
 ]

@@ -63,6 +63,14 @@ class CrowdData:
         self._annotator = torch.from_numpy(table.annotator.copy()).to(device)
         self._label = torch.from_numpy(table.label.copy()).to(device)
 
+    @classmethod
+    def unlabelled(cls, source: ItemSource, table: LabelTable, device: torch.device) -> CrowdData:
+        """Return items without labels, with the annotators and classes of a table."""
+        none = np.empty(0, np.int32)
+        sizes = {"n_annotators": table.n_annotators, "n_classes": table.n_classes}
+        empty = LabelTable.from_codes(none, none, none, n_items=len(source), **sizes)
+        return cls(source, empty, device)
+
     def inputs(self, item: Tensor) -> Tensor:
         """Return the inputs of items in their stored type, shape (n_rows, ...)."""
         if self._inputs is not None:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from annotrace.errors import RunError
+from annotrace.seeds import seed_of
 from annotrace.training.batches import CrowdData
-from annotrace.training.devices import seed_of
 from annotrace.training.settings import Settings
 
 FORMAT = 3

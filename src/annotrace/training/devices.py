@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
 import torch
 
 from annotrace.errors import InputError
@@ -46,27 +45,6 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
         )
     # Casts of weights that are cached while a CUDA graph is captured are invalid outside it.
     return torch.autocast(device.type, dtype=_HALF[precision], cache_enabled=device.type != "cuda")
-
-
-def seed_of(random_state: Any) -> int:
-    """Return a seed for a random state: None, an integer or a numpy generator."""
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    if isinstance(random_state, int | np.integer):
-        return int(random_state) if random_state < 2**32 else _hash_seed(int(random_state))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    raise InputError(
-        f"Expected `random_state` to be None, an integer or a numpy generator, "
-        f"but got {random_state!r}."
-    )
-
-
-def _hash_seed(seed: int) -> int:
-    """Reduce a seed of any size to 32 bits, so that torch accepts multiples of it."""
-    return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 @contextlib.contextmanager

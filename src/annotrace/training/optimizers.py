@@ -109,7 +109,7 @@ def parameter_groups(
 
     Examples
     --------
-    >>> from annotrace.models import Confusion
+    >>> from annotrace.crowd import Confusion
     >>> groups = parameter_groups(nn.Linear(3, 2), Confusion(5, 2), lr=1e-3)
     >>> [group["lr"] for group in groups]
     [0.001, 0.01]

@@ -106,22 +106,9 @@ def _fit(aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | Non
         aggregation.fit(table, gold=gold)
 
 
-<<<<<<< HEAD
 def _print_end(aggregation: Aggregation, out: Path, where: str) -> None:
     agreement = _agreement(aggregation.table_)
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {agreement}")
-=======
-def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
-    from annotrace.labels.vocabulary import look_up
-    from annotrace.seeds import seed_of
-
-    table = aggregation.table_
-    print_annotators(aggregation.annotators_)
-    chosen = {name: look_up(aggregation.predict(), table.classes)}
-    print_accuracy(aggregation, chosen, seed_of(aggregation.random_state))
-    print_diagnosis(aggregation)
-    click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
->>>>>>> core
     if ties := int(aggregation.ties_.sum()):
         click.echo(f"{ties:,} items are ties, broken by --seed.")
     click.echo(f"Wrote {out}: truth.csv, annotators.csv and confusion.npz. {where}".rstrip())

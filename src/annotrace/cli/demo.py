@@ -56,8 +56,8 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -
     seed, confusion = dominant_draws(draw, 1, first_seed=seed)[0]
     table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=seed)
     click.echo(
-        f"{ANNOTATORS} annotators, correct {SKILL:.0%} of the time, label {table.n_items:,} digits, "
-        "one label per digit. Training:"
+        f"{table.n_items:,} digits, one label for each, by {ANNOTATORS} annotators who are correct "
+        f"{SKILL:.0%} of the time. Training:"
     )
     ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
     _print_scores(ours, _plain_classifiers(train, table, seed), train, test)

@@ -192,22 +192,21 @@ def _check_confusion(confusion: Path | None, method: str) -> None:
         )
 
 
-def _make(
-    method: str, params: dict[str, Any], verbose: bool, checkpoint: Path
-) -> CrowdEstimator:
+def _make(method: str, params: dict[str, Any], verbose: bool, checkpoint: Path) -> CrowdEstimator:
     """Make the estimator; options that only some methods have are passed on if they are given."""
     from annotrace.errors import InputError
     from annotrace.methods import list_methods, make
 
-    special = {name: params.pop(name) for name in ("recipe", "structure")}
-    if special["recipe"] is not None:
-        special["recipe"] = "default" if special["recipe"] else "none"
-    special = {name: value for name, value in special.items() if value is not None}
-    seed = params.pop("seed")
+    recipe, structure, seed = (params.pop(name) for name in ("recipe", "structure", "seed"))
+    special = {} if structure is None else {"structure": structure}
+    if recipe is not None:
+        special["recipe"] = "default" if recipe else "none"
     model = make(method, **params, random_state=seed, verbose=verbose, checkpoint=checkpoint)
     for name in special.keys() - model.get_params():
         able = [it.name for it in list_methods() if name in it.factory().get_params()]
-        raise InputError(f"--{name} does not apply to --method {method}, only to {', '.join(able)}.")
+        raise InputError(
+            f"--{name} does not apply to --method {method}, only to {', '.join(able)}."
+        )
     model.set_params(**special)
     return model
 

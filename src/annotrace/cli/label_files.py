@@ -164,8 +164,8 @@ def _find_oddities(table: LabelTable, used: Layout | Imported | None) -> Iterato
     pairs = table.item.astype(np.int64) * table.n_annotators + table.annotator
     if repeated := table.n_labels - len(np.unique(pairs)):
         yield (
-            f"labels that repeat an item and annotator: {repeated:,}. They count as further labels; "
-            "--repeats first or last keeps one."
+            f"labels that repeat an item and annotator: {repeated:,}. They count as more labels, "
+            "unless --repeats is first or last."
         )
 
 

@@ -44,8 +44,8 @@ MAX_IMAGE_SIZE = 2048
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="auto, crossfit, trace, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, two-stage or "
-    "oracle. The default, auto, is the recommended recipe.",
+    help="auto, crossfit, trace, geo-crowd-layer, gem, mbem, single-cm, wdn, soft-bootstrap, "
+    "vanilla, two-stage or oracle. The default, auto, is the recommended recipe.",
 )
 @click.option(
     "--recipe/--no-recipe",

@@ -1,4 +1,4 @@
-"""Learn from labels that people disagree on.
+"""Learn from labels that annotators disagree on.
 
 >>> import annotrace as at
 >>> train, test = at.data.load_digits().split(600)
@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING, Any
 from annotrace.version import __version__
 
 if TYPE_CHECKING:
-    from annotrace import aggregation, data, diagnosis, methods, nn, plots, simulate
+    from annotrace import (
+        aggregation,
+        crowd,
+        data,
+        diagnosis,
+        errors,
+        labels,
+        methods,
+        nn,
+        plots,
+        simulate,
+    )
     from annotrace.allocation import allocate
     from annotrace.labels import LabelTable
     from annotrace.methods import (
@@ -26,6 +37,7 @@ if TYPE_CHECKING:
         GeneralizedEM,
         ModelBootstrappedEM,
         Oracle,
+        Recipe,
         SingleConfusion,
         SoftBootstrap,
         TraceRegularized,
@@ -45,6 +57,7 @@ __all__ = [
     "LabelTable",
     "ModelBootstrappedEM",
     "Oracle",
+    "Recipe",
     "SingleConfusion",
     "SoftBootstrap",
     "TraceRegularized",
@@ -54,8 +67,11 @@ __all__ = [
     "__version__",
     "aggregation",
     "allocate",
+    "crowd",
     "data",
     "diagnosis",
+    "errors",
+    "labels",
     "list_methods",
     "load",
     "make",
@@ -66,8 +82,19 @@ __all__ = [
     "write_report",
 ]
 
-# Found on first use, so that the command line can answer `--help` without importing torch.
-_FOLDERS = ("aggregation", "data", "diagnosis", "methods", "nn", "plots", "simulate")
+# Imported on first use, so that the command line can answer `--help` without importing torch.
+_MODULES = (
+    "aggregation",
+    "crowd",
+    "data",
+    "diagnosis",
+    "errors",
+    "labels",
+    "methods",
+    "nn",
+    "plots",
+    "simulate",
+)
 _HOMES = {
     "LabelTable": "annotrace.labels",
     "allocate": "annotrace.allocation",
@@ -76,7 +103,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FOLDERS:
+    if name in _MODULES:
         return importlib.import_module(f"annotrace.{name}")
     if name in __all__:
         home = importlib.import_module(_HOMES.get(name, "annotrace.methods"))

@@ -1,13 +1,15 @@
 """Plain references, written apart from the library: loops and dense arrays, slow and obvious."""
 
+import warnings
 from itertools import product
 
 import numpy as np
 from scipy.special import digamma
+from sklearn.exceptions import ConvergenceWarning
 
 
 def random_table(rng, n_items=30, n_annotators=6, n_classes=3, labels_each=4, skill=0.7):
-    """Triplets of annotators that are right with a skill; every class is seen."""
+    """Labels of annotators who are correct with a skill and guess otherwise; every class occurs."""
     truth = rng.integers(n_classes, size=n_items)
     truth[:n_classes] = np.arange(n_classes)
     item = np.repeat(np.arange(n_items), labels_each)
@@ -41,7 +43,7 @@ def vote_shares(item, label, n_items, n_classes):
 
 
 def dawid_skene(item, annotator, label, sizes, iterations, smoothing, one_coin=False):
-    """EM label by label, from vote shares; gives posterior, confusion, prior."""
+    """EM label by label, from vote shares; returns posterior, confusion, prior."""
     n_items, n_annotators, n_classes = sizes
     posterior = vote_shares(item, label, n_items, n_classes)
     for _ in range(iterations):
@@ -63,7 +65,7 @@ def dawid_skene(item, annotator, label, sizes, iterations, smoothing, one_coin=F
 
 
 def mace(item, annotator, label, sizes, iterations, knowing, guessing, first_known):
-    """Variational Bayes label by label; gives posterior, and how probable knowing is."""
+    """Variational Bayes label by label; returns posterior, and how probable knowing is."""
     n_items, n_annotators, n_classes = sizes
     posterior = vote_shares(item, label, n_items, n_classes)
     known = np.full((n_annotators, n_classes), first_known)
@@ -100,3 +102,31 @@ def glad_objective(item, annotator, label, ability, log_ease, n_classes):
         total += np.log(joint.sum())
         posterior[i] = joint / joint.sum()
     return total, posterior
+
+
+def mean_diagonal(model):
+    """The mean over classes of the probability of a correct label, (n_annotators,)."""
+    return np.diagonal(model.confusion_, axis1=1, axis2=2).mean(1)
+
+
+def fit_quietly(model, table, **given):
+    """Fit without a warning where iterations run out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(table, **given)
+
+
+def leading(votes):
+    """One for the class with the most votes, shared among those that tie."""
+    highest = votes >= votes.max(1, keepdims=True) - 1e-9
+    return highest / highest.sum(1, keepdims=True)
+
+
+def agreement(item, annotator, label, chosen, n_annotators, n_classes, smoothing=0.01):
+    """The smoothed share of each annotator's labels that agree with the chosen class."""
+    skill = np.zeros(n_annotators)
+    for r in range(n_annotators):
+        mine = annotator == r
+        agreed = chosen[item[mine], label[mine]].sum() + smoothing * n_classes
+        skill[r] = agreed / (mine.sum() + smoothing * n_classes**2)
+    return skill

@@ -1,4 +1,5 @@
 import numpy as np
+import torch
 from references import glad_objective, random_table
 from scipy.optimize import minimize
 
@@ -40,11 +41,29 @@ def test_objective_never_falls():
         assert np.diff(fit_glad(item, annotator, label).objective_).min() > -1e-9
 
 
-def test_hard_items_and_poor_annotators_are_told():
+def test_hard_items_and_poor_annotators_are_found():
     rng = np.random.default_rng(2)
-    item, annotator, label, truth = random_table(rng, 400, 10, 3, labels_each=8, skill=0.9)
-    hard = truth[item] * 0 + item < 100
+    item, annotator, label, _ = random_table(rng, 400, 10, 3, labels_each=8, skill=0.9)
+    hard = item < 100
     label = np.where(hard | (annotator == 3), rng.integers(3, size=len(item)), label)
     model = fit_glad(item, annotator, label)
     assert np.argmin(model.ability_) == 3
     assert np.median(model.ease_[:100]) < np.median(model.ease_[100:]) / 2
+
+
+def test_more_steps_per_iteration_reach_the_same_optimum():
+    triplets = random_table(np.random.default_rng(3))[:3]
+    few, many = (fit_glad(*triplets, n_steps=n) for n in (1, 6))
+    np.testing.assert_allclose(few.ability_, many.ability_, atol=1e-3)
+
+
+def test_the_likelihood_of_a_label_depends_on_its_item():
+    item, annotator, label, _ = random_table(np.random.default_rng(4))
+    model = fit_glad(item, annotator, label)
+    who, report, what = (torch.from_numpy(part[:5]) for part in (annotator, label, item))
+    logs = model.annotator_model_.log_likelihood(who, report, what)
+    for k in range(5):
+        margin = model.ability_[annotator[k]] * model.ease_[item[k]]
+        correct = 1 / (1 + np.exp(-margin))
+        expected = np.where(np.arange(3) == label[k], correct, (1 - correct) / 2)
+        np.testing.assert_allclose(logs[k].exp(), expected)

@@ -7,17 +7,17 @@ from annotrace.labels import LabelTable
 
 
 def crowd_that_errs_together(seed, n_items=1500):
-    """On a third of the items people follow habits of their own, which lean the same way."""
+    """On a third of the items annotators guess, most of them in the same direction."""
     rng = np.random.default_rng(seed)
     item, annotator, label, truth = random_table(rng, n_items, 12, 2, labels_each=6, skill=0.8)
     lean = np.where(np.arange(12) < 8, 0.15, 0.6)
-    habit = (rng.random(len(item)) < lean[annotator]).astype(int)
+    guess = (rng.random(len(item)) < lean[annotator]).astype(int)
     doubtful = rng.random(n_items) < 0.35
-    return item, annotator, np.where(doubtful[item], habit, label), truth, doubtful
+    return item, annotator, np.where(doubtful[item], guess, label), truth, doubtful
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_items_on_which_people_err_together_do_not_pass_for_a_class(seed):
+def test_items_on_which_annotators_err_together_do_not_pass_for_a_class(seed):
     item, annotator, label, truth, doubtful = crowd_that_errs_together(seed)
     table = LabelTable.from_codes(item, annotator, label)
     model, plain = Hierarchical().fit(table), DawidSkene().fit(table)
@@ -28,7 +28,7 @@ def test_items_on_which_people_err_together_do_not_pass_for_a_class(seed):
     assert (model.predict() == truth).mean() >= (plain.predict() == truth).mean() - 0.005
 
 
-def test_strength_tells_one_coin_from_matrices():
+def test_strength_distinguishes_one_coin_from_matrices():
     rng = np.random.default_rng(3)
     item, annotator, label, truth = random_table(rng, 2000, 20, 3, labels_each=6, skill=0.7)
     alike = Hierarchical().fit(LabelTable.from_codes(item, annotator, label))

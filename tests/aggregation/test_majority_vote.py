@@ -31,7 +31,7 @@ def test_ties_are_broken_by_seed_and_evenly():
 
 
 @pytest.mark.parametrize("random_state", [None, np.random.default_rng(0)])
-def test_ties_stay_as_they_were_broken(random_state):
+def test_ties_are_broken_once_per_fit(random_state):
     item = np.repeat(np.arange(200), 2)
     table = LabelTable.from_codes(item, np.tile([0, 1], 200), np.tile([0, 1], 200))
     vote = MajorityVote(random_state=random_state).fit(table)

@@ -3,11 +3,28 @@
 from functools import partial
 
 import numpy as np
+import torch
 from sklearn.decomposition import PCA
 
 from annotrace.data import load_digits
 from annotrace.diagnosis import dominant_draws
+from annotrace.methods import Recipe, list_methods, make
 from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labels
+
+TRAINED_ONCE = {
+    "structure": "full",
+    "recipe": Recipe(n_init=1, mixup=0.0, calibrate=False),
+}
+"""For `trace`: one training, as of the other methods."""
+
+QUICK = {
+    "auto": {"n_init": 1, "n_iter": 2},
+    "crossfit": {"init": "votes", "n_iter": 2},
+    "trace": {"structure": "full", "recipe": Recipe(n_init=1, mixup=1.0)},
+}
+"""Methods that train several times, in less time."""
+
+NAMES = [entry.name for entry in list_methods()]
 
 
 def digits():
@@ -39,10 +56,23 @@ def on_a_line():
 
 
 def few_features():
-    """Digits cut to five principal components, one label each by twenty people: X, truth, table."""
+    """Digits as five principal components, one label each, twenty annotators: X, truth, table."""
     train, _ = digits()
     X = PCA(5, random_state=0).fit_transform(train.X.reshape(len(train.X), -1))
     skill = np.linspace(0.25, 0.95, 20)[:, None, None]
     confusion = np.where(np.eye(10) > 0, skill, (1 - skill) / 9)
     table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=0)
     return X.astype(np.float32), train.y, table
+
+
+def quick_params(name, confusion):
+    """Parameters with which a method fits in little time."""
+    return {"confusion": confusion} if name == "oracle" else QUICK.get(name, {})
+
+
+def built(name, table, **params):
+    """An estimator with its modules built, before any training."""
+    model = make(name, **params)
+    model.table_ = table
+    model._build_modules(torch.device("cpu"))
+    return model

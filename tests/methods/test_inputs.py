@@ -9,7 +9,7 @@ from annotrace.errors import InputError
 
 
 def fit(X, y, **settings):
-    return at.TraceRegularized(epochs=3, random_state=0).fit(X, y, **settings)
+    return at.TraceRegularized(epochs=3, random_state=0, recipe="none").fit(X, y, **settings)
 
 
 def named(table, names):
@@ -32,7 +32,7 @@ def test_a_table_of_names_is_matched_by_name_whatever_the_order():
     np.testing.assert_array_equal(ours, expected.table_.votes()[shuffled])
 
 
-def test_names_without_items_are_refused_with_the_remedy():
+def test_names_without_items_are_rejected_with_the_remedy():
     X, _, table, _ = blobs(n_items=50)
     with pytest.raises(InputError, match=r"fit\(X, table, items=names\)"):
         fit(X, named(table, [f"i{k}" for k in range(50)]))
@@ -109,20 +109,20 @@ def test_text_classes_come_back_as_text():
     assert set(fit(X, names).predict(X)) <= {"cat", "dog", "emu"}
 
 
-def test_rows_of_another_shape_are_refused_at_prediction():
+def test_rows_of_another_shape_are_rejected_at_prediction():
     X, _, table, _ = blobs(n_items=50)
     model = fit(X, table)
     with pytest.raises(ValueError, match="features"):
         model.predict(np.zeros((3, 5)))
 
 
-def test_a_different_number_of_rows_is_refused():
+def test_a_different_number_of_rows_is_rejected():
     X, _, table, _ = blobs(n_items=50)
     with pytest.raises(InputError, match="49 rows of X and labels for 50 items"):
         fit(X[:49], table)
 
 
-def test_a_table_without_labels_is_refused():
+def test_a_table_without_labels_is_rejected():
     X = blobs(n_items=50)[0]
     empty = at.LabelTable.from_codes([], [], [], n_items=50, n_annotators=2, n_classes=3)
     with pytest.raises(InputError, match="no labels"):
@@ -130,7 +130,7 @@ def test_a_table_without_labels_is_refused():
 
 
 @pytest.mark.parametrize("module", [pl, pd])
-def test_names_of_rows_are_no_feature_where_labels_go_by_position(module):
+def test_names_of_rows_are_not_a_feature_where_labels_go_by_position(module):
     X, _, table, _ = blobs(n_items=30)
     frame = module.DataFrame({"item": range(30), "a": X[:, 0], "b": X[:, 1]})
     with pytest.raises(InputError, match="names its rows in the column 'item'"):
@@ -138,7 +138,7 @@ def test_names_of_rows_are_no_feature_where_labels_go_by_position(module):
     assert fit(frame[["a", "b"]], table).n_features_in_ == 2
 
 
-def test_a_warm_start_on_columns_in_another_order_is_refused():
+def test_a_warm_start_on_columns_in_another_order_is_rejected():
     X, _, table, _ = blobs(n_items=30)
     frame = pd.DataFrame(X, columns=["a", "b"])
     model = at.Vanilla(epochs=1, random_state=0, warm_start=True).fit(frame, table)
@@ -149,7 +149,7 @@ def test_a_warm_start_on_columns_in_another_order_is_refused():
 
 @pytest.mark.parametrize("module", [pl, pd])
 @pytest.mark.parametrize(("name", "role"), [("item", "items"), ("worker", "annotators")])
-def test_columns_of_names_are_no_annotators(module, name, role):
+def test_columns_of_names_are_not_annotators(module, name, role):
     X, truth, _, _ = blobs(n_items=30)
     frame = module.DataFrame({name: range(30), "label": truth})
     with pytest.raises(InputError, match=f"the column '{name}' names {role}"):
@@ -166,7 +166,7 @@ def test_dates_are_classes_by_their_text(tmp_path):
     assert at.load(tmp_path).classes_.tolist() == days.astype(str).tolist()
 
 
-def test_a_vector_with_a_row_that_has_no_label_is_refused():
+def test_a_vector_with_a_row_that_has_no_label_is_rejected():
     X = blobs(n_items=30)[0]
     with pytest.raises(InputError, match="y has rows without a label"):
         fit(X, ["a", "b", float("nan")] * 10)

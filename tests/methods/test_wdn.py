@@ -4,7 +4,7 @@ from crowds import blobs
 import annotrace as at
 
 
-def test_weights_follow_whose_habits_show_in_the_votes():
+def test_weights_follow_whose_labels_make_the_votes():
     X, truth, _, _ = blobs(n_items=900)
     right = np.eye(3) * 0.9 + 0.1 / 3
     swapped = right[[1, 2, 0]]
@@ -21,7 +21,7 @@ def test_weights_follow_whose_habits_show_in_the_votes():
     assert model.score(X, truth) > 0.9
 
 
-def test_copes_with_100_000_annotators():
+def test_it_scales_to_100_000_annotators():
     X, truth, table, _ = blobs(n_items=2000, n_annotators=100_000, labels_per_item=3)
     model = at.WeightedDoctorNet(epochs=2, width=16, random_state=0).fit(X, table)
     assert model._heads.sparse

@@ -160,7 +160,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         model.load_state_dict(run.modules["annotators"])
         for name, value in run.learned.items():
             setattr(self, name, value)
-        self._state = model.e_step(problem)[0]
+        comparable = _is_comparable(problem)
+        self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
         self._take(run.result(model))
 
     @abstractmethod

@@ -335,7 +335,7 @@ class CrossFittedEM(CrowdEstimator):
     def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature
         proba = torch.softmax(logits / inner.temperature, 1).numpy()
-        self.oof_proba_ = clamp_posterior(proba, self.gold_)
+        self._oof_proba = clamp_posterior(proba, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
         assert isinstance(self.annotator_model_, FixedMatrices)
         self.annotator_model_.set_matrices(inner.matrices())
@@ -346,7 +346,12 @@ class CrossFittedEM(CrowdEstimator):
         if np.any(unlabelled):
             log_p = self._logits(data).cpu().double().numpy()[unlabelled]
             self._posterior[unlabelled] = np.exp(log_p)
-        return self._result(self._posterior, self.oof_proba_)
+        return self._result(self._posterior, self._oof_proba)
+
+    @property
+    def oof_proba_(self) -> NDArray[Any]:
+        """Out-of-fold predictions, shape (n_items, n_classes)."""
+        return self.result_.prior
 
     @property
     def _networks(self) -> Ensemble:

@@ -18,7 +18,8 @@ from annotrace.errors import InputError
 from annotrace.labels.codes import split_positions
 from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
 from annotrace.methods.protocols import PROTOCOLS
-from annotrace.methods.recipe import Recipe, Trained, Trial, is_swapped
+from annotrace.methods.recipe import Initialization, Recipe, Trained, Trial, is_swapped
+from annotrace.methods.warm_start import Previous
 from annotrace.parameters import Count
 from annotrace.training import (
     Batch,
@@ -110,6 +111,7 @@ class NetworkEstimator(CrowdEstimator):
             kept = self.train_trial(data, settings, Trial(first, start=start))
         else:
             kept, self.temperature_ = recipe.fit(self, data, settings)
+        self._warm_trial = None
         self.chosen_ = {**kept.trial.params, "mixup": kept.trial.mixup, "init": kept.trial.number}
         return kept.history
 
@@ -125,6 +127,13 @@ class NetworkEstimator(CrowdEstimator):
         """The trial that continues a previous fit, if there is one."""
         return getattr(self, "_warm_trial", None)
 
+    def _initialize_from(self, previous: Previous) -> None:
+        chosen = getattr(self, "chosen_", {})
+        params = {name: chosen.get(name, values[0]) for name, values in self.options().items()}
+        matrices = None if previous.confusion is None else previous.matrices(self.table_)
+        start = None if matrices is None else Initialization(matrices)
+        self._warm_trial: Trial | None = Trial(params, chosen.get("mixup", 1.0), start=start)
+
     def train_trial(self, data: CrowdData, settings: Settings, trial: Trial) -> Trained:
         """Train once: the network that is there for the first trial, a new one for others."""
         if trial.number:
@@ -134,11 +143,11 @@ class NetworkEstimator(CrowdEstimator):
                 settings = replace(settings, seed=settings.seed + 7919 * trial.number)
         history = self.train_once(data, settings, trial)
         swapped = is_swapped(self.annotator_model_, self.table_)
-        return Trained(trial, self.network_, self.annotator_model_, history, swapped)
+        return Trained(trial, vars(self).copy(), history, swapped)
 
     def use(self, trained: Trained) -> None:
-        """Take over the modules of a training."""
-        self.network_, self.annotator_model_ = trained.network, trained.annotator_model
+        """Take over what a training has learned."""
+        vars(self).update(trained.learned)
 
     def current_posterior(self, data: CrowdData) -> NDArray[np.float64]:
         """Return the posterior of the modules in use, shape (n_items, n_classes)."""

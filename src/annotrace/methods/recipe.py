@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.em import expected_counts
@@ -64,11 +64,20 @@ class Trial(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A training and its outcome."""
+    """A training and its outcome.
+
+    Attributes
+    ----------
+    trial : Trial
+    learned : dict
+        The attributes of the estimator after the training, by name.
+    history : list of Epoch
+    is_swapped : bool
+        Whether the classes fit the reports better in another order.
+    """
 
     trial: Trial
-    network: nn.Module
-    annotator_model: AnnotatorModel | None
+    learned: dict[str, Any]
     history: list[Epoch]
     is_swapped: bool
 
@@ -102,7 +111,7 @@ class Trainable(Protocol):
         ...
 
     def use(self, trained: Trained) -> None:
-        """Take over the modules of a training."""
+        """Take over what a training has learned."""
         ...
 
     def current_posterior(self, data: CrowdData) -> NDArray[np.float64]:

@@ -29,8 +29,7 @@ from annotrace.crowd.losses import trace_regularized_nll
 from annotrace.crowd.sparse_confusion import Parametrization
 from annotrace.crowd.structures import STRUCTURES
 from annotrace.methods.network_estimator import NetworkEstimator
-from annotrace.methods.recipe import Initialization, Trial
-from annotrace.methods.warm_start import Previous
+from annotrace.methods.recipe import Trial
 from annotrace.parameters import NotNegative, Positive
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
@@ -138,11 +137,3 @@ class TraceRegularized(NetworkEstimator):
     def _build_modules(self, device: torch.device) -> None:
         chosen = getattr(self, "chosen_", None) or {k: v[0] for k, v in self.options().items()}
         self.annotator_model_ = self._make_annotators(chosen["structure"]).to(device)
-        self._warm_trial: Trial | None = None
-
-    def _initialize_from(self, previous: Previous) -> None:
-        first = {name: options[0] for name, options in self.options().items()}
-        chosen = getattr(self, "chosen_", {})
-        params = {name: chosen.get(name, value) for name, value in first.items()}
-        start = Initialization(previous.matrices(self.table_))
-        self._warm_trial = Trial(params, chosen.get("mixup", 1.0), start=start)

@@ -91,19 +91,24 @@ class WeightedDoctorNet(NetworkEstimator):
 
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Train body and heads, then the weights of the heads."""
+        if trial.number:
+            self._build_modules(data.device)
         learned = nn.ModuleDict({"network": self.network_, "heads": self._heads})
-        score = None if self.select != "likelihood" else self._head_loss
-
-        def objective(batch: Batch) -> Tensor:
-            return self._head_loss(batch)[0] / len(batch.item)
-
-        history = self._train(learned, objective, data, settings, score)
+        score = None if self.select != "likelihood" else self._head_score
+        history = self._train(learned, self._objective(trial.mixup), data, settings, score)
         self._learn_weights(data, settings)
         return history
 
-    def _head_loss(self, batch: Batch) -> tuple[Tensor, int]:
-        logits = self._heads(self.network_(batch.inputs), batch.row, batch.annotator)
-        return F.cross_entropy(logits, batch.label, reduction="sum"), len(batch.label)
+    def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
+        # The network returns features here; the heads compute logits from them.
+        return self._head_loss(batch, logits) / len(batch.item)
+
+    def _head_score(self, batch: Batch) -> tuple[Tensor, int]:
+        return self._head_loss(batch, self.network_(batch.inputs)), len(batch.label)
+
+    def _head_loss(self, batch: Batch, features: Tensor) -> Tensor:
+        logits = self._heads(features, batch.row, batch.annotator)
+        return F.cross_entropy(logits, batch.label, reduction="sum")
 
     def _learn_weights(self, data: CrowdData, settings: Settings) -> None:
         votes = CrowdProblem(self.table_, self.gold_).votes().float().to(data.device)
@@ -157,7 +162,7 @@ class WeightedDoctorNet(NetworkEstimator):
             self._averaged(self.network_(data.inputs(item)).float()).log()
             for item in everything.split(PREDICT_BATCH)
         ]
-        return torch.cat(parts)
+        return torch.cat(parts) / self.temperature_
 
     def _n_outputs(self) -> int:
         return self.table_.n_classes if isinstance(self.backbone, nn.Module) else self.width
@@ -174,6 +179,7 @@ class WeightedDoctorNet(NetworkEstimator):
     @torch.no_grad()
     def _initialize_from(self, previous: Previous) -> None:
         """Keep the heads and weights of annotators by name; new ones start with the mean."""
+        super()._initialize_from(previous)
         place = torch.from_numpy(look_up(self.table_.annotators, previous.table.annotators)).long()
         for name, part in (("heads", self._heads), ("average", self._average)):
             learned = previous.modules[name].get_parameter("weight")

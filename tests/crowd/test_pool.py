@@ -1,0 +1,18 @@
+import numpy as np
+
+from annotrace.crowd.pool import fill_unlabelled, pooled_confusion
+
+MATRICES = np.array([np.eye(2), [[0.5, 0.5], [0.2, 0.8]], [[0.1, 0.9], [0.9, 0.1]]])
+
+
+def test_the_pool_weights_annotators_by_their_labels():
+    expected = (3 * MATRICES[0] + MATRICES[1]) / 4
+    np.testing.assert_allclose(pooled_confusion(MATRICES, np.array([3, 1, 0])), expected)
+
+
+def test_annotators_without_labels_have_the_pool():
+    n_labels = np.array([3, 1, 0])
+    filled = fill_unlabelled(MATRICES, n_labels)
+    np.testing.assert_array_equal(filled[:2], MATRICES[:2])
+    np.testing.assert_allclose(filled[2], pooled_confusion(MATRICES, n_labels))
+    assert fill_unlabelled(MATRICES, np.ones(3)) is MATRICES

@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from crowds import NAMES, QUICK, blobs, quick_params
+
+import annotrace as at
+from annotrace.errors import InputError
+from annotrace.methods.warm_start import Previous, matrices_by_name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_warm_start_continues_from_the_last_fit(name):
+    X, truth, table, confusion = blobs(n_items=150)
+    settings = quick_params(name, confusion)
+    model = at.make(name, epochs=20, lr=1e-2, random_state=0, **settings).fit(X, table)
+    learned = model.network_
+    model.set_params(warm_start=True, epochs=4, lr=1e-6).fit(X, table)
+    assert model.network_ is learned
+    assert np.mean(model.predict(X) == truth) > 0.8
+
+
+@pytest.mark.parametrize("name", ["trace", "gem", "wdn", "vanilla", "crossfit"])
+def test_a_warm_start_that_is_interrupted_keeps_what_was_learned(name):
+    X, _, table, _ = blobs(n_items=60)
+    model = at.make(name, epochs=4, random_state=0, **QUICK.get(name, {})).fit(X, table)
+    before = model.predict_proba(X)
+
+    def stop(epoch):
+        raise KeyboardInterrupt
+
+    model.set_params(warm_start=True, callbacks=[stop], lr=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, table)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+    assert not model.network_.training
+
+
+def test_annotators_keep_their_matrices_by_name():
+    known = at.LabelTable.from_long(
+        {"item": list("abc"), "annotator": ["kim", "lee", "kim"], "label": [0, 1, 0]}
+    )
+    matrices = np.array([np.eye(2), [[0.5, 0.5], [0.5, 0.5]]])
+    table = at.LabelTable.from_long(
+        {"item": list("ab"), "annotator": ["lee", "mia"], "label": [0, 1]}
+    )
+    found = matrices_by_name(known, matrices, table)
+    np.testing.assert_allclose(found[0], matrices[1])
+    np.testing.assert_allclose(found[1], (2 * matrices[0] + matrices[1]) / 3)
+
+
+def test_items_keep_their_folds_by_name():
+    table = at.LabelTable.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 0])
+    previous = Previous(table, (2,), None, None, np.array([1, 0, 1]), {})
+    more = at.LabelTable.from_codes([0, 3], [0, 0], [0, 1])
+    assert previous.folds(more).tolist() == [1, 0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("X_change", "classes", "said"),
+    [(slice(0, 1), 3, "items of shape"), (slice(None), 4, "the classes of the last fit")],
+    ids=["shape", "classes"],
+)
+def test_data_that_the_network_does_not_fit_is_rejected(X_change, classes, said):
+    X, _, table, _ = blobs(n_items=30)
+    model = at.Vanilla(epochs=1, random_state=0, warm_start=True).fit(X, table)
+    before = model.predict_proba(X)
+    other = at.LabelTable.from_codes(
+        table.item, table.annotator, table.label, n_items=30, n_classes=classes
+    )
+    with pytest.raises(InputError, match=said):
+        model.fit(X[:, X_change], other)
+    np.testing.assert_array_equal(model.predict_proba(X), before)

@@ -175,8 +175,8 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
             "There is no method 'magic'; there are auto, crossfit,",
         ),
         ((*FIT, "--no-recipe"), "--recipe does not apply to --method auto, only to trace,"),
-        ((*FIT, "--structure", "full"), "--structure does not apply to --method auto, only to trace"),
-        ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; leave it out"),
+        ((*FIT, "--structure", "full"), "--structure does not apply to --method auto, only to"),
+        ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; auto learns"),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
         (
             (*FIT, "--epochs", 0),

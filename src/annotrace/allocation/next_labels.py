@@ -153,20 +153,17 @@ def _as_frame(plan: Plan, result: CrowdResult, n_newcomer_labels: int) -> Any:
 
     table, n_labels = result.table, result.table.labels_per_annotator()
     posterior = independent_posterior(result) if result.is_comparable else None
-    item, annotator = (
-        np.array([getattr(label, role) for label in plan.labels], np.int64)
-        for role in ("item", "annotator")
-    )
+    codes = np.array([label[:2] for label in plan.labels], np.int64).reshape(-1, 2)
     reasons = []
-    for place, (k, who) in enumerate(zip(item.tolist(), annotator.tolist(), strict=True)):
+    for place, (item, who) in enumerate(codes.tolist()):
         n_known = int(n_labels[who]) if place < n_newcomer_labels else None
-        known = None if posterior is None else posterior[k]
-        reason = find_reason(table, k, known, plan.matrices[who], n_known)
+        known = None if posterior is None else posterior[item]
+        reason = find_reason(table, item, known, plan.matrices[who], n_known)
         reasons.append(describe_label_reason(reason, str(table.annotators[who]), table))
     planned = pl.DataFrame(
         {
-            "item": named_series(table.items, item),
-            "annotator": named_series(table.annotators, annotator),
+            "item": named_series(table.items, codes[:, 0]),
+            "annotator": named_series(table.annotators, codes[:, 1]),
             "priority": range(1, len(plan.labels) + 1),
             "expected_gain": [label.gain for label in plan.labels],
             "reason": reasons,

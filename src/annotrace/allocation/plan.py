@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,7 @@ NOBODY = -1
 Queue: TypeAlias = list[tuple[float, bool, int]]
 
 
-@dataclass(frozen=True)
-class PlannedLabel:
+class PlannedLabel(NamedTuple):
     """One planned label: codes of item and annotator, and its expected gain."""
 
     item: int

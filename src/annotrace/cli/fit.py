@@ -140,8 +140,8 @@ def fit(
     Ctrl-C stops and keeps a checkpoint; the same command with --resume continues from it.
     """
     checkpoint = _check_out(out, overwrite, resume)
-    _check_confusion(confusion, method)
-    model = _make(method, params, verbose=not quiet, checkpoint=checkpoint)
+    model = _make(method, params, confusion is not None)
+    model.set_params(verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     size = (image_size, image_size)
     source = read_source(features, images, size, not grey, labels.columns["item"])
@@ -183,29 +183,22 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
     return checkpoint
 
 
-def _check_confusion(confusion: Path | None, method: str) -> None:
-    from annotrace.errors import InputError
-
-    if confusion is not None and method != "oracle":
-        raise InputError(
-            f"--confusion is for --method oracle; leave it out: {method} learns the matrices."
-        )
-
-
-def _make(method: str, params: dict[str, Any], verbose: bool, checkpoint: Path) -> CrowdEstimator:
+def _make(method: str, params: dict[str, Any], has_confusion: bool) -> CrowdEstimator:
     """Make the estimator; options that only some methods have are passed on if they are given."""
     from annotrace.errors import InputError
     from annotrace.methods import list_methods, make
 
+    if has_confusion and method != "oracle":
+        raise InputError(f"--confusion is for --method oracle; {method} learns the matrices.")
     recipe, structure, seed = (params.pop(name) for name in ("recipe", "structure", "seed"))
     special = {} if structure is None else {"structure": structure}
     if recipe is not None:
         special["recipe"] = "default" if recipe else "none"
-    model = make(method, **params, random_state=seed, verbose=verbose, checkpoint=checkpoint)
+    model = make(method, **params, random_state=seed)
     for name in special.keys() - model.get_params():
-        able = [it.name for it in list_methods() if name in it.factory().get_params()]
+        others = [it.name for it in list_methods() if name in it.factory().get_params()]
         raise InputError(
-            f"--{name} does not apply to --method {method}, only to {', '.join(able)}."
+            f"--{name} does not apply to --method {method}, only to {', '.join(others)}."
         )
     model.set_params(**special)
     return model

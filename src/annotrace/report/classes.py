@@ -8,6 +8,7 @@ import numpy as np
 
 from annotrace.diagnosis import fleiss_kappa, krippendorff_alpha, pairwise_kappa
 from annotrace.diagnosis.agreement import LEAST_SHARED, PairwiseKappa
+from annotrace.diagnosis.identifiability import Estimate
 from annotrace.labels import LabelTable
 from annotrace.report.annotators import (
     MAX_MATRIX_CLASSES,
@@ -25,14 +26,6 @@ _CONFUSED_WITH = 2
 MAX_PAIRS = 20_000_000
 
 
-class Margin(NamedTuple):
-    """How much more often a class is given its own name than any other class is, with interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 class ClassRow(NamedTuple):
     """What the page says about a class.
 
@@ -46,7 +39,8 @@ class ClassRow(NamedTuple):
     recognised : float
         Share of the labels of its items that report it.
     confused_with : list of ClassError
-    margin : Margin or None
+    margin : Estimate or None
+        How much more often it is given its own name than any other class is.
     is_weak : bool
         Whether the labels do not identify it well enough.
     """
@@ -56,7 +50,7 @@ class ClassRow(NamedTuple):
     n_labels: int
     recognised: float
     confused_with: list[ClassError]
-    margin: Margin | None
+    margin: Estimate | None
     is_weak: bool
 
 
@@ -119,10 +113,10 @@ def _confused_with(pool: Array, k: int, names: list[str]) -> list[ClassError]:
     return frequent_errors(only, pool, names, _CONFUSED_WITH)
 
 
-def _margin(view: ReportView, k: int) -> tuple[Margin | None, bool]:
+def _margin(view: ReportView, k: int) -> tuple[Estimate | None, bool]:
     if view.diagnosis is None:
         return None, False
-    margin = Margin(*(float(part[k]) for part in view.diagnosis.margins))
+    margin = Estimate(*(float(part[k]) for part in view.diagnosis.margins))
     return margin, bool(k in view.diagnosis.weak_classes)
 
 

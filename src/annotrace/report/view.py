@@ -105,9 +105,8 @@ def view_of(model: Fitted, *, anonymous: bool = False) -> ReportView:
 
 def annotator_order(result: CrowdResult) -> NDArray[np.int64]:
     """Order annotators by skill, the highest first, or by labels if skills are not modelled."""
-    by = result.table.labels_per_annotator()
-    if result.models_annotators:
-        return np.argsort(-result.annotators.skill, kind="stable")
+    modelled = result.models_annotators
+    by = result.annotators.skill if modelled else result.table.labels_per_annotator()
     return np.argsort(-by, kind="stable")
 
 

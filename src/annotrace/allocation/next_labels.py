@@ -76,9 +76,9 @@ def allocate(
     --------
     >>> import annotrace as at
     >>> table = at.LabelTable.from_long({
-    ...     "item": ["a", "a", "a", "b", "b", "c", "c"],
-    ...     "annotator": ["ann", "bo", "cy", "ann", "bo", "ann", "bo"],
-    ...     "label": ["cat", "cat", "dog", "dog", "dog", "cat", "dog"],
+    ...     "item": ["a", "a", "a", "b", "b", "b", "c", "c"],
+    ...     "annotator": ["ann", "bo", "cy", "ann", "bo", "cy", "ann", "bo"],
+    ...     "label": ["cat", "cat", "cat", "dog", "dog", "dog", "cat", "dog"],
     ... })
     >>> truth = at.aggregation.DawidSkene().fit(table)
     >>> at.allocate(truth, 1, at_least=0).select("item", "annotator").rows()

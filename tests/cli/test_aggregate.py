@@ -100,16 +100,6 @@ def test_ties_are_broken_by_the_seed_in_truth_csv_too(annotrace, crowd):
     assert run.predict().tolist() == labels.to_list()
 
 
-def test_majority_is_the_same_in_the_table_whatever_the_seed(annotrace, crowd):
-    rows = [f"{k},{who},{said},no" for k in range(40) for who, said in (("a", "no"), ("b", "yes"))]
-    (crowd / "ties.csv").write_text("\n".join(["item,worker,label,truth", *rows]))
-    words = ("aggregate", "ties.csv", "--method", "majority", "--seed", 5, "--out", "run")
-    lines = [line.split() for line in annotrace(*words).stdout.splitlines()]
-    (ours,) = (line[1:] for line in lines if line[:1] == ["majority"] and line[1] != "vote")
-    (vote,) = (line[2:] for line in lines if line[:2] == ["majority", "vote"])
-    assert ours == vote
-
-
 @pytest.mark.parametrize("method", ["hierarchical", "majority"])
 def test_confidence_in_truth_csv_is_that_of_the_run_and_of_the_report(annotrace, crowd, method):
     (crowd / "labels2.csv").write_text(
@@ -143,19 +133,6 @@ def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace,
     assert result.exit_code == 0
     assert result.stderr.startswith("Warning: DawidSkene had not converged after 1 iterations")
     assert "increase --max-iter, or accept" in result.stderr
-
-
-def test_names_are_shown_as_they_are(annotrace, crowd):
-    (crowd / "odd.csv").write_text("item,worker,label\na,[red]x[/red],1\na,y,0\nb,y,0\n")
-    assert "[red]x[/red]" in annotrace("aggregate", "odd.csv", "--out", "run").stdout
-
-
-def test_of_many_annotators_the_first_and_last_are_shown(annotrace, crowd):
-    rows = [f"{k},w{k % 50},{k % 2}" for k in range(200)]
-    (crowd / "many.csv").write_text("\n".join(["item,worker,label", *rows]))
-    said = annotrace("aggregate", "many.csv", "--out", "run").stdout
-    assert "the first and last 10 of 50" in said
-    assert sum(line.startswith("w") for line in said.splitlines()) == 20
 
 
 def test_a_classifier_of_an_earlier_run_is_replaced(annotrace, crowd):

@@ -213,10 +213,3 @@ def test_a_checkpoint_left_behind_asks_what_to_do(annotrace, crowd):
     assert "--resume" in message
     assert "delete" in message
     assert "damaged" in error_of(annotrace(*FIT, "--out", "run", "--resume"))
-
-
-@pytest.mark.parametrize("given", [(), ("--features", "features.npz", "--images", "photos")])
-def test_either_features_or_images(annotrace, crowd, given):
-    result = annotrace("fit", "labels.csv", *COLUMNS, *given, "--out", "run")
-    assert result.exit_code == 2
-    assert "either --features FILE or --images FOLDER" in result.stderr

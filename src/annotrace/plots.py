@@ -1,4 +1,4 @@
-"""Pictures of what was learned, on matplotlib axes: a door to `annotrace.report.figures`."""
+"""Figures of a fitted crowd on matplotlib axes, from `annotrace.report.figures`."""
 
 from annotrace.report.figures import confusion, items, reliability, skills
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from annotrace.cli.label_options import FORMATS
+from annotrace.cli.label_files import FORMATS
 from annotrace.labels import formats
 
 SAMPLES = Path(__file__).parents[1] / "labels" / "samples"
@@ -36,7 +36,7 @@ def test_labels_come_from_standard_input(tmp_path, name):
 def test_standard_input_is_read_once(annotrace):
     result = annotrace("convert", "-", "-", "--out", "labels.csv")
     assert result.exit_code == 2
-    assert "Standard input (-) can be read once" in result.stderr
+    assert "Standard input (-) can be read only once" in result.stderr
 
 
 def test_several_files_are_named_after_their_annotators(annotrace, tmp_path):
@@ -74,7 +74,7 @@ def test_what_is_missing_is_asked_for_in_one_line(annotrace, tmp_path, words, me
 def test_nothing_is_written_over_unasked(annotrace, tmp_path):
     (tmp_path / "labels.csv").write_text("mine")
     result = annotrace("convert", SAMPLES / "peerannot.json", "--out", "labels.csv")
-    assert "labels.csv is already there" in result.stderr
+    assert "labels.csv already exists" in result.stderr
     assert (tmp_path / "labels.csv").read_text() == "mine"
 
 

@@ -44,9 +44,9 @@ def test_accuracy_is_told_beside_majority_vote(trained):
 
 def test_what_was_learned_from_is_no_score(annotrace, crowd):
     said = annotrace(*QUICK, "--learn-truth", "--out", "run").stdout
-    assert "truth 'gold' (learned from, and no score)" in said
-    assert "No score: all items of known truth were learned from." in said
-    assert "Against the truth" not in said
+    assert "truth 'gold' (for training, not for evaluation)" in said
+    assert "No accuracy: all items of known truth were used for training." in said
+    assert "Accuracy on" not in said
     report = (crowd / "run" / "report.html").read_text(encoding="utf-8")
     assert "of known truth" not in report
 
@@ -65,6 +65,23 @@ def test_help_names_every_method(annotrace):
     said = " ".join(annotrace("fit", "--help").output.split())
     names = [entry.name for entry in list_methods()]
     assert f"{', '.join(names[:-1])} or {names[-1]}." in said
+
+
+@pytest.mark.parametrize(("word", "recipe"), [("--recipe", "default"), ("--no-recipe", "none")])
+def test_the_recipe_and_the_structure_can_be_chosen(annotrace, crowd, word, recipe):
+    words = (*FIT[:-2], "--epochs", 2, "--method", "trace", word, "--structure", "pooled")
+    result = annotrace(*words, "--no-report", "--out", "run")
+    assert result.exit_code == 0, result.output
+    params = json.loads((crowd / "run" / "run.json").read_text())["params"]
+    assert (params["recipe"], params["structure"]) == (recipe, "pooled")
+
+
+def test_epochs_bound_every_training_of_the_default(annotrace, crowd):
+    words = (*FIT[:-2], "--epochs", 2, "--no-report", "--quiet", "--out", "run")
+    assert annotrace(*words).exit_code == 0
+    history = json.loads((crowd / "run" / "run.json").read_text())["history"]
+    # The initial model, a first iteration of twice as many epochs, and four more.
+    assert len(history) <= 2 + 4 + 4 * 2
 
 
 def test_the_oracle_is_given_the_matrices_by_name(annotrace, crowd):
@@ -157,14 +174,16 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
             (*FIT, "--method", "magic"),
             "There is no method 'magic'; there are auto, crossfit,",
         ),
-        ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; leave it out"),
+        ((*FIT, "--no-recipe"), "--recipe does not apply to --method auto, only to trace,"),
+        ((*FIT, "--structure", "full"), "--structure does not apply to --method auto, only to"),
+        ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; auto learns"),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
         (
             (*FIT, "--epochs", 0),
             "`epochs` to be a whole number larger than 0 or None, but got 0.",
         ),
         ((*FIT, "--device", "toaster"), "but got 'toaster'."),
-        ((*FIT, "--resume"), "There is no out/checkpoint.pt to go on from"),
+        ((*FIT, "--resume"), "There is no out/checkpoint.pt to resume from"),
         ((*FIT[:-4], "--images", "none"), "none: no such folder."),
         (("fit", "features.npz", "--features", "features.npz"), "features.npz"),
     ],
@@ -194,10 +213,3 @@ def test_a_checkpoint_left_behind_asks_what_to_do(annotrace, crowd):
     assert "--resume" in message
     assert "delete" in message
     assert "damaged" in error_of(annotrace(*FIT, "--out", "run", "--resume"))
-
-
-@pytest.mark.parametrize("given", [(), ("--features", "features.npz", "--images", "photos")])
-def test_either_features_or_images(annotrace, crowd, given):
-    result = annotrace("fit", "labels.csv", *COLUMNS, *given, "--out", "run")
-    assert result.exit_code == 2
-    assert "either --features FILE or --images FOLDER" in result.stderr

@@ -2,6 +2,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from annotrace.version import FORMAT
+
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
 
 
@@ -28,7 +30,7 @@ def test_rows_without_names_are_positions(annotrace, run):
         (("none", "--features", "features.npz", "--out", "p.csv"), "none: no run here"),
         (("run", "--features", "wide.npy", "--out", "p.csv"), "Expected items of shape (3,)"),
         (("run", "--features", "features.npz", "--out", "no/p.csv"), "there is no folder 'no'"),
-        (("run", "--features", "features.npz", "--out", "labels.csv"), "is already there"),
+        (("run", "--features", "features.npz", "--out", "labels.csv"), "already exists"),
         (("run", "--features", "features.npz", "--out", "run"), "run is a folder"),
         (("run", "--images", "photos", "--out", "p.csv"), "run was fitted on features, not on im"),
         (("labels-only", "--features", "features.npz", "--out", "p.csv"), "no classifier"),
@@ -45,7 +47,7 @@ def test_bad_input_is_one_line(annotrace, run, words, said):
 
 
 def test_a_description_without_its_parts_is_refused(annotrace, run):
-    (run / "run" / "run.json").write_text('{"format": 1}')
+    (run / "run" / "run.json").write_text(f'{{"format": {FORMAT}}}')
     result = annotrace("predict", "run", "--features", "features.npz", "--out", "p.csv")
     assert result.exit_code == 2
     assert "damaged" in result.stderr

@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 
 import annotrace as at
-from annotrace.aggregation.runs import AggregatedRun
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
 
@@ -48,7 +47,7 @@ def test_a_report_is_written_from_a_run_as_it_was_when_fitted(annotrace, aggrega
     assert again == before
     refused = annotrace("report", "run", "--out", "again.html")
     assert refused.exit_code == 2
-    assert "again.html is already there" in refused.output
+    assert "again.html already exists" in refused.output
 
 
 def test_a_classifier_has_a_report_with_pictures(annotrace, crowd):
@@ -74,8 +73,8 @@ def test_a_folder_that_is_no_run_is_refused(annotrace, tmp_path):
 
 def test_at_load_reads_aggregations_with_what_they_were_made_with(aggregated):
     run = at.load(aggregated)
-    assert isinstance(run, AggregatedRun)
-    assert (run.method, run.settings["max_iter"]) == ("hierarchical", 300)
+    assert isinstance(run, at.aggregation.Hierarchical)
+    assert (run.method, run.max_iter) == ("hierarchical", 300)
     said = json.loads(read(aggregated / "run.json"))
     assert run.diagnosis_.verdict == said["diagnosis"]["verdict"]
     np.testing.assert_allclose(run.prior_.sum(), 1)

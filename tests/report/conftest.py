@@ -1,11 +1,18 @@
-"""Small crowds, and a browser where there is one."""
+"""Small crowds, made-up results, and a browser if there is one."""
 
 import shutil
 
 import numpy as np
 import pytest
+import torch
 
 import annotrace as at
+from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.result import CrowdResult
+from annotrace.crowd.skills import AnnotatorPosterior
+from annotrace.diagnosis import Diagnosis
+from annotrace.diagnosis.identifiability import Estimate, Overlap
+from annotrace.report.view import ReportView
 
 HOSTILE = [
     "<b>bold</b>",
@@ -45,7 +52,7 @@ HOSTILE = [
 def small():
     """Twelve annotators on 90 items of three classes: most right four times in five, one guesses.
 
-    Three labels an item; "mallory" answers without looking.
+    Five labels per item; "mallory" answers without looking.
     """
     rng = np.random.default_rng(0)
     truth = np.arange(90) % 3
@@ -91,6 +98,65 @@ def hostile():
     ]
     item, annotator, label = zip(*rows, strict=True)
     return at.LabelTable.from_long({"item": item, "annotator": annotator, "label": label})
+
+
+@pytest.fixture(scope="session")
+def made_up():
+    """A function that makes a view with given numbers."""
+    return _made_up
+
+
+def _made_up(
+    table,
+    posterior,
+    matrices,
+    *,
+    counts=None,
+    variance=1e-4,
+    flags=None,
+    verdict="identified",
+    reasons=(),
+):
+    """A view with a given posterior and given matrices, which nothing was fitted to."""
+    n, c = matrices.shape[:2]
+    posterior = np.asarray(posterior)
+    result = CrowdResult(
+        table,
+        posterior,
+        posterior.argmax(axis=1),
+        FixedMatrices(torch.ones(1, 1, 1)),
+        prior=np.full(c, 1 / c),
+        gold=np.full(table.n_items, -1, np.int32),
+    )
+    vars(result)["annotators"] = AnnotatorPosterior(
+        counts=matrices if counts is None else counts,
+        mean=matrices,
+        item_posterior=posterior,
+        diagonal_variance=np.full((n, c), variance),
+        diagonal_slope=np.zeros((n, c)),
+        ability_variance=np.zeros(n),
+        error_counts=np.full((n, c), 1 / variance),
+    )
+    diagnosis = Diagnosis(
+        margins=Estimate(*[np.full(c, 0.5)] * 3),
+        rivals=np.zeros(c, int),
+        class_labels=np.full(c, 100.0),
+        best_at=((),) * c,
+        information=Estimate(1.0, 1.0, 1.0),
+        pairs=(),
+        groups=np.zeros(n, int),
+        overlap=Overlap(0.0, np.ones(c, bool)),
+        class_distances=np.ones((c, c)),
+        smallest_singular_value=1.0,
+        best_names=np.arange(c),
+        flags=((),) * n if flags is None else tuple(flags),
+        n_compared=table.n_labels,
+        has_classifier=False,
+        table=table,
+        verdict=verdict,
+        reasons=tuple(reasons),
+    )
+    return ReportView(result, diagnosis, table, posterior, "trace")
 
 
 @pytest.fixture(scope="session")

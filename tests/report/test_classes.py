@@ -2,20 +2,21 @@ import numpy as np
 import pytest
 
 import annotrace as at
-from annotrace.report.classes import agreement_of, classes_of
-from annotrace.report.result import result_of
+from annotrace.report.classes import agreement_of, class_section
+from annotrace.report.view import view_of
 
 
 def test_classes_say_how_common_they_are_and_what_they_are_taken_for(aggregated):
-    result = result_of(aggregated)
-    found = classes_of(result)
+    found = class_section(view_of(aggregated))
     assert [it.name for it in found.shown] == ["cat", "dog", "hen"]
     estimated = aggregated.predict().tolist()
     assert [it.n_items for it in found.shown] == [estimated.count(it.name) for it in found.shown]
     assert sum(it.n_labels for it in found.shown) == 450
     cat = found.shown[0]
-    assert cat.recognised + sum(it.share for it in cat.taken_for) == pytest.approx(1)
-    np.testing.assert_allclose([it.lead for it in found.shown], aggregated.diagnosis_.margins.value)
+    assert cat.recognised + sum(it.share for it in cat.confused_with) == pytest.approx(1)
+    np.testing.assert_allclose(
+        [it.margin for it in found.shown], np.transpose(aggregated.diagnosis_.margins)
+    )
 
 
 def test_agreement_is_that_of_the_diagnosis(small):
@@ -28,10 +29,10 @@ def test_agreement_is_that_of_the_diagnosis(small):
 def test_the_page_says_which_kappa_it_is(small):
     (meaning,) = (it.meaning for it in agreement_of(small) if it.name == "Cohen's kappa")
     assert meaning.startswith("unweighted, for classes without order: mean over pairs")
-    assert meaning.endswith("share 20 items or more, each pair counting by what it shares")
+    assert meaning.endswith("share 20 items or more, weighted by the items they share")
 
 
-def test_there_is_no_agreement_with_one_label_an_item():
+def test_there_is_no_agreement_with_one_label_per_item():
     assert agreement_of(at.LabelTable.from_codes([0, 1], [0, 1], [0, 1])) == []
 
 

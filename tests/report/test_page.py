@@ -1,15 +1,15 @@
 import base64
 import hashlib
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import annotrace as at
+from annotrace.diagnosis import Flag
 from annotrace.report.page import percent, render
-from annotrace.report.result import Crowd, Judgement, Result, result_of
+from annotrace.report.view import view_of
 
 
 class Names(HTMLParser):
@@ -41,7 +41,7 @@ def parsed(page):
 
 
 def test_hostile_names_stand_in_the_page_as_text(hostile):
-    page = render(result_of(at.aggregation.MajorityVote().fit(hostile)))
+    page = render(view_of(at.aggregation.MajorityVote().fit(hostile)))
     found = parsed(page)
     assert set(hostile.annotators.tolist()) <= found.names
     scripts = [attrs for tag, attrs in found.tags if tag == "script"]
@@ -52,7 +52,7 @@ def test_hostile_names_stand_in_the_page_as_text(hostile):
 
 
 def test_the_policy_lets_only_our_own_script_run(aggregated):
-    page = render(result_of(aggregated))
+    page = render(view_of(aggregated))
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = next(
@@ -78,7 +78,7 @@ def test_no_name_is_left_where_annotators_are_anonymous(kind, request, small, tm
     assert not [name for name in small.annotators.tolist() if name not in page]
 
 
-def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes():
+def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes(random_view):
     n_items, n_annotators, n_classes = 1_000_000, 100_000, 10
     rng = np.random.default_rng(0)
     who = rng.integers(n_annotators, size=2 * n_items, dtype=np.int32)
@@ -88,24 +88,24 @@ def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes(
     table = at.LabelTable.from_codes(item, who, said, **sizes)
     chances = rng.random((n_items, n_classes), dtype=np.float32)
     chances /= chances.sum(axis=1, keepdims=True)
-    page = render(made_up(table, chances, rng))
+    page = render(random_view(table, chances, rng))
     assert len(page.encode()) < 10e6
     assert re.search(r"\d{3} of 100,000 annotators are shown", page)
     assert "are in annotators.csv" in page
-    assert re.search(r"The 100 least sure of [\d,]+ are shown", page)
+    assert re.search(r"The 100 least certain of [\d,]+ are shown", page)
 
 
-def test_the_page_says_how_many_of_those_to_look_at_are_left_out():
+def test_the_page_says_how_many_of_those_to_look_at_are_left_out(random_view):
     n = 1000
     rng = np.random.default_rng(0)
     table = at.LabelTable.from_codes(np.arange(n) % 50, np.arange(n), np.arange(n) % 2)
-    made = made_up(table, rng.dirichlet(np.ones(2), 50), rng)
-    flags = [("takes 0 for 1",) if k % 4 else () for k in range(n)]
-    page = render(replace(made, crowd=replace(made.crowd, flags=flags)))
+    posterior = rng.dirichlet(np.ones(2), 50)
+    flags = [(Flag("confuses", (0, 1)),) if k % 4 else () for k in range(n)]
+    page = render(random_view(table, posterior, rng, flags))
     n_shown = page.count("<tbody data-check>")
-    assert f"Among them are {n_shown} of the 750 to look at." in page
-    nobody = render(replace(made, crowd=replace(made.crowd, flags=[()] * n)))
-    assert "to look at." not in nobody
+    assert f"They include {n_shown} of the 750 who need attention." in page
+    nobody = render(random_view(table, posterior, rng, [()] * n))
+    assert "who need attention." not in nobody
 
 
 def test_the_page_says_what_skills_are_measured_against(small, aggregated):
@@ -114,20 +114,22 @@ def test_the_page_says_what_skills_are_measured_against(small, aggregated):
     gold = {"photo-0": "cat", "photo-1": "dog"}
 
     def said(model):
-        return " ".join(render(result_of(model)).split())
+        return " ".join(render(view_of(model)).split())
 
     fit = at.aggregation.PooledDawidSkene().fit
-    assert "measured against the estimated truth; the bar" in said(aggregated)
-    assert "measured against the estimated truth, not the known one; the bar" in said(fit(scored))
+    assert "measured against the estimated classes. The bar" in said(aggregated)
+    assert "measured against the estimated classes, not the known ones. The bar" in said(
+        fit(scored)
+    )
     assert (
-        "measured against the known class of the 2 items that were learned from and the estimated "
-        "truth of the others; the bar" in said(fit(small, gold=gold))
+        "measured against the known classes of 2 gold items and the estimated classes of the "
+        "others. The bar" in said(fit(small, gold=gold))
     )
     skills = [fit(table).annotators_["skill"] for table in (small, scored)]
     np.testing.assert_array_equal(*skills)
 
 
-def test_the_most_classes_of_a_matrix_with_long_names_fit_too():
+def test_the_most_classes_of_a_matrix_with_long_names_fit_too(random_view):
     n_annotators, n_classes = 1000, 20
     rng = np.random.default_rng(0)
     names = at.LabelTable.from_long(
@@ -137,37 +139,32 @@ def test_the_most_classes_of_a_matrix_with_long_names_fit_too():
             "label": [f"{k % n_classes:0500d}" for k in range(4000)],
         }
     )
-    page = render(made_up(names, rng.dirichlet(np.ones(n_classes), 200), rng))
+    page = render(random_view(names, rng.dirichlet(np.ones(n_classes), 200), rng))
     assert len(page.encode()) < 10e6
 
 
-def test_a_hundred_classes_are_not_drawn_as_a_matrix():
+def test_a_hundred_classes_are_not_drawn_as_a_matrix(random_view):
     rng = np.random.default_rng(0)
     table = at.LabelTable.from_codes(
         *rng.integers([[50], [5], [100]], size=(3, 500)), n_classes=100
     )
-    page = render(made_up(table, rng.dirichlet(np.ones(100), 50), rng))
+    page = render(random_view(table, rng.dirichlet(np.ones(100), 50), rng))
     assert 'class="matrix' not in page
-    assert "commonest mistakes" in page
+    assert "most frequent errors" in page
 
 
-def made_up(table, chances, rng):
-    """A result of random numbers: what it says is of no matter, only how long it is."""
-    n, c = table.n_annotators, table.n_classes
-    skill = rng.random(n, dtype=np.float32)
-    matrices = rng.random((n, c, c), dtype=np.float32)
-    matrices /= matrices.sum(axis=2, keepdims=True)
-    crowd = Crowd(
-        skill,
-        skill - 0.1,
-        skill + 0.1,
-        matrices,
-        np.full_like(matrices, 1e-3),
-        matrices,
-        [("few labels",)] * n,
-    )
-    judgement = Judgement("identified", (), (), np.empty(0, int), *[np.full(c, 0.3)] * 3)
-    return Result(table, chances, chances, crowd, judgement, "trace")
+@pytest.fixture
+def random_view(made_up):
+    """A function that makes a view of random numbers: only the length of the page matters."""
+
+    def make(table, posterior, rng, flags=None):
+        n, c = table.n_annotators, table.n_classes
+        matrices = rng.random((n, c, c), dtype=np.float32)
+        matrices /= matrices.sum(axis=2, keepdims=True)
+        flags = [(Flag("few-labels"),)] * n if flags is None else flags
+        return made_up(table, posterior, matrices, variance=1e-3, flags=flags)
+
+    return make
 
 
 @pytest.mark.parametrize(

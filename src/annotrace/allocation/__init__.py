@@ -1,4 +1,4 @@
-"""Who labels what next."""
+"""Which labels to collect next, and from whom."""
 
 from annotrace.allocation.next_labels import Fitted, allocate
 

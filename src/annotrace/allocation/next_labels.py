@@ -1,34 +1,37 @@
-"""Who labels what next: the labels that are expected to tell most of the truth."""
+"""The labels to collect next: those from which most is expected."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from annotrace.allocation.annotators import pooled_matrices
+from annotrace.allocation.available import Available, AvailableAnnotators, Cost
 from annotrace.allocation.gain import Array
-from annotrace.allocation.people import Available, Cost, People
 from annotrace.allocation.plan import ROUNDING, Plan
-from annotrace.allocation.reasons import explain
-from annotrace.diagnosis.diagnosed import Diagnosed
-from annotrace.labels import LabelTable
+from annotrace.allocation.reasons import describe_label_reason, find_reason
+from annotrace.crowd.result import CrowdResult
+from annotrace.diagnosis.confidence import independent_posterior
 from annotrace.labels.frames import convert_frame, named_series
+from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Natural, Positive, check_value
 
-# No item is taken for certain: a class that has all of the posterior may still be wrong. What is
-# held back falls with the labels of the item, and moves no item past one that is in real doubt.
+# No item is certain: a class with all of the posterior may still be wrong. What is held back falls
+# with the labels of the item, and moves no item past one that is truly uncertain.
 CAUTION = 0.02
-# Newcomers get this share of the budget at most.
-INTRODUCTIONS = 0.5
+# The probability of a correct label beyond chance, as long as nothing compares annotators.
+ASSUMED_SKILL = 0.5
+# The share of the budget that new annotators get at most.
+NEWCOMER_SHARE = 0.5
 
 
 class Fitted(Protocol):
-    """What is allocated by: a fitted classifier, aggregation, or a run that was read back."""
+    """A fitted classifier or aggregation."""
 
-    table_: LabelTable
-    posterior_: NDArray[Any]
+    result_: CrowdResult
 
 
 def allocate(
@@ -40,42 +43,42 @@ def allocate(
     at_least: int = 10,
     per_item: int = 1,
 ) -> Any:
-    """Choose the labels to ask for next: which item, by whom, and why.
+    """Choose the labels to collect next: which item, by whom, and why.
 
-    One label after the other, the one with the highest expected gain for its cost, given the
-    posterior of the items and the annotators' matrices. Fit again when the labels are in, and
-    allocate anew: several small batches find more than one large one.
+    Labels are planned one after the other, each time the one with the highest expected gain per
+    cost, given the posterior of the items and the annotators' confusion matrices. Fit again when
+    the labels are there, then allocate again: several small batches gain more than a large one.
 
     Parameters
     ----------
     model : fitted CrowdEstimator or Aggregation
     budget : float
-        What may be spent; the number of labels where each costs 1.
-    cost : float or mapping of annotator to float
-        Of one label; 1 for whoever is not named.
-    available : int, collection of annotators, mapping of annotator to int or None, optional
-        Who can be asked, and for how many labels at most (None: any number). Those of the table
-        unless given; a single number is the most that each of them can give. Names that are not
-        in the table are newcomers.
+        The total cost; the number of labels if each costs 1.
+    cost : float or mapping from annotator to float
+        Of one label; 1 for annotators that are not named.
+    available : int, collection of annotators, mapping from annotator to int or None, optional
+        Who can be asked, and for how many labels at most (None: no maximum). The table's annotators
+        by default; a single number is the maximum of each of them. Names that are not in the table
+        are new annotators, who are assumed to be like the average one.
     at_least : int
-        Annotators with fewer labels are asked first, until they have so many: up to half of the
-        budget goes into knowing them.
+        Annotators with fewer labels are asked first, until they have this many: up to half of the
+        budget goes into estimating their skill.
     per_item : int
-        New labels of an item at most.
+        Maximum number of new labels per item.
 
     Returns
     -------
     frame
         item, annotator, priority (1 is the first), expected_gain, reason. Shorter than the budget
-        where capacity is used up, or no label is left that would gain anything.
+        if capacity is used up, or if no other label would gain anything.
 
     Examples
     --------
     >>> import annotrace as at
     >>> table = at.LabelTable.from_long({
-    ...     "item": ["a", "a", "a", "b", "b", "c", "c"],
-    ...     "annotator": ["ann", "bo", "cy", "ann", "bo", "ann", "bo"],
-    ...     "label": ["cat", "cat", "dog", "dog", "dog", "cat", "dog"],
+    ...     "item": ["a", "a", "a", "b", "b", "b", "c", "c"],
+    ...     "annotator": ["ann", "bo", "cy", "ann", "bo", "cy", "ann", "bo"],
+    ...     "label": ["cat", "cat", "cat", "dog", "dog", "dog", "cat", "dog"],
     ... })
     >>> truth = at.aggregation.DawidSkene().fit(table)
     >>> at.allocate(truth, 1, at_least=0).select("item", "annotator").rows()
@@ -84,49 +87,58 @@ def allocate(
     check_value("budget", budget, Positive)
     check_value("at_least", at_least, Natural)
     check_value("per_item", per_item, Count)
-    if isinstance(model, Diagnosed):
-        model._check_fitted()
-    table = model.table_
-    people = People(table.annotators, available, cost)
-    posterior = _cautious(model)
-    n_new = len(people.names) - table.n_annotators
-    matrices = pooled_matrices(table, posterior, n_new)
-    plan = Plan(table, posterior, matrices, people.cost, per_item)
-    n_labels = np.pad(table.labels_per_annotator(), (0, n_new))
-    n_introductions = _plan_labels(plan, people, n_labels, budget, at_least)
-    return _as_frame(plan, people, n_labels, _told(model), n_introductions)
+    check_is_fitted(model)
+    annotators = AvailableAnnotators(model.result_.table.annotators, available, cost)
+    result = _with_annotators(model.result_, annotators.names)
+    matrices = _matrices(result)
+    plan = Plan(result.table, _cautious(result), matrices, annotators.cost, per_item)
+    n_newcomer_labels = _plan_labels(plan, annotators, budget, at_least)
+    return _as_frame(plan, result, n_newcomer_labels)
 
 
-def _cautious(model: Fitted) -> Array:
-    """Mix a little of what is usual into the posterior, less where there are many labels."""
-    posterior = np.asarray(model.posterior_, np.float64)
-    held_back = CAUTION / (1 + model.table_.labels_per_item())[:, None]
+def _with_annotators(result: CrowdResult, names: Names) -> CrowdResult:
+    """Return a result with more annotators, who have no labels."""
+    n_new = len(names) - result.table.n_annotators
+    if n_new == 0:
+        return result
+    counts = result.prior_counts
+    if counts is not None:
+        counts = np.pad(counts, ((0, n_new), (0, 0), (0, 0)))
+    return replace(result, table=result.table.replace(annotators=names), prior_counts=counts)
+
+
+def _matrices(result: CrowdResult) -> Array:
+    """Return the confusion matrices of all annotators, (n_annotators, n_classes, n_classes)."""
+    n_annotators, n = result.table.n_annotators, result.table.n_classes
+    if n > 1 and result.is_comparable:
+        return result.annotators.mean
+    assumed = ASSUMED_SKILL * np.eye(n) + (1 - ASSUMED_SKILL) / n
+    return np.repeat(assumed[None], n_annotators, axis=0)
+
+
+def _cautious(result: CrowdResult) -> Array:
+    """Mix a little of the class shares into the posterior, less for items with many labels."""
+    posterior = independent_posterior(result)
+    held_back = CAUTION / (1 + result.table.labels_per_item())[:, None]
     mixed: Array = (1 - held_back) * posterior + held_back * posterior.mean(axis=0)
     return mixed
 
 
-def _told(model: Fitted) -> NDArray[Any] | None:
-    """Give the posterior that reasons are told by; None where nothing compares annotators."""
-    compared = model._compares() if isinstance(model, Diagnosed) else True
-    return model.posterior_ if compared else None
+def _plan_labels(plan: Plan, annotators: AvailableAnnotators, budget: float, at_least: int) -> int:
+    """Plan labels by annotators with few labels, then by all; return how many the former are."""
+    lacking = np.maximum(at_least - plan.table.labels_per_annotator(), 0)
+    wanted = np.minimum(lacking, annotators.capacity)
+    reserved = NEWCOMER_SHARE * budget
+    left = plan.spend(reserved, _affordable(reserved, wanted, annotators.cost))
+    n_newcomer_labels = len(plan.labels)
+    plan.spend(budget - reserved + left, annotators.capacity - plan.load)
+    return n_newcomer_labels
 
 
-def _plan_labels(
-    plan: Plan, people: People, n_labels: NDArray[np.int64], budget: float, at_least: int
-) -> int:
-    """Plan labels by those who are not known yet, then by all; count the former."""
-    wanted = np.minimum(np.maximum(at_least - n_labels, 0), people.capacity)
-    reserved = INTRODUCTIONS * budget
-    left = plan.spend(reserved, _within(reserved, wanted, people.cost))
-    n_introductions = len(plan.labels)
-    plan.spend(budget - reserved + left, people.capacity - plan.load)
-    return n_introductions
-
-
-def _within(
+def _affordable(
     budget: float, wanted: NDArray[np.int64], cost: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Leave as many newcomers their labels as can be paid, those who lack the fewest first."""
+    """Return how many of the wanted labels the budget pays, for those who lack the fewest first."""
     order = np.argsort(wanted, kind="stable")
     paid = np.zeros_like(wanted)
     for place in order[wanted[order] > 0]:
@@ -136,39 +148,26 @@ def _within(
     return paid
 
 
-def _as_frame(
-    plan: Plan,
-    people: People,
-    n_labels: NDArray[np.int64],
-    posterior: NDArray[Any] | None,
-    n_introductions: int,
-) -> Any:
+def _as_frame(plan: Plan, result: CrowdResult, n_newcomer_labels: int) -> Any:
     import polars as pl
 
-    names = people.names.tolist()
-    item, annotator = (
-        np.array([getattr(label, role) for label in plan.labels], np.int64)
-        for role in ("item", "annotator")
-    )
-    reasons = [
-        explain(
-            plan.table,
-            label.item,
-            None if posterior is None else posterior[label.item],
-            plan.matrices[label.annotator],
-            str(names[label.annotator]),
-            int(n_labels[label.annotator]) if place < n_introductions else None,
-        )
-        for place, label in enumerate(plan.labels)
-    ]
-    asked = pl.DataFrame(
+    table, n_labels = result.table, result.table.labels_per_annotator()
+    posterior = independent_posterior(result) if result.is_comparable else None
+    codes = np.array([label[:2] for label in plan.labels], np.int64).reshape(-1, 2)
+    reasons = []
+    for place, (item, who) in enumerate(codes.tolist()):
+        n_known = int(n_labels[who]) if place < n_newcomer_labels else None
+        known = None if posterior is None else posterior[item]
+        reason = find_reason(table, item, known, plan.matrices[who], n_known)
+        reasons.append(describe_label_reason(reason, str(table.annotators[who]), table))
+    planned = pl.DataFrame(
         {
-            "item": named_series(plan.table.items, item),
-            "annotator": named_series(people.names, annotator),
+            "item": named_series(table.items, codes[:, 0]),
+            "annotator": named_series(table.annotators, codes[:, 1]),
             "priority": range(1, len(plan.labels) + 1),
             "expected_gain": [label.gain for label in plan.labels],
             "reason": reasons,
         },
         schema_overrides={"expected_gain": pl.Float64, "reason": pl.String},
     )
-    return convert_frame(asked, plan.table.frame_library)
+    return convert_frame(planned, table.frame_library)

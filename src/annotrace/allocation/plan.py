@@ -1,47 +1,46 @@
-"""Labels to ask for, planned one after the other: always the one that gains most for its cost.
+"""A greedy plan of labels: each time the one with the highest expected gain per cost.
 
-What a planned label will say is not known, so an item with one goes on with the doubt that is
-expected to be left, and gets another only where that is still the best use of it.
+The report of a planned label is unknown, so its item continues with the expected remaining
+uncertainty, and gets another label only if that is still the best use of it.
 
-No array of items x annotators is made. The doubt of an item is more than any label can gain: items
-wait in a queue by their doubt, and annotators are compared only for those that come to its front.
-The best label of an item can only lose, as capacity and money are spent, so that an item which was
-compared and comes to the front again is the best there is (lazy greedy).
+No array of items x annotators is made. The uncertainty of an item bounds the gain of any label:
+items wait in a queue by this bound, and annotators are compared only for items that reach its
+front. As capacity and money are spent, the best label of an item can only lose, so an item that was
+compared and reaches the front again has the best label there is (lazy greedy).
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.allocation.gain import Array, Reports, after_report, settled
+from annotrace.allocation.gain import Array, Reports, add_report, expected_certainty
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import labels_of
 
-# A label that gains less is not asked for: a thousand of them would settle one item.
-WORTHWHILE = 1e-3
-# Gains are compared to so many digits; equal ones go to whoever has the fewest labels to give.
+# A label with a smaller gain is not planned: it would take a thousand of them to decide one item.
+MIN_GAIN = 1e-3
+# Gains are compared to this many digits; ties go to annotators with the fewest planned labels.
 DIGITS = 12
 # Costs such as 0.1 do not add up to the budget exactly.
 ROUNDING = 1e-9
-# Numbers that a comparison may hold at a time: 8 MB, which a processor keeps close by.
+# Numbers that one comparison may hold: 8 MB, which fits into a processor's cache.
 CELLS = 1 << 20
-# Those who can label an item best are kept for when the first of them can be asked no more.
+# The best annotators of an item are kept for when the first of them is no longer available.
 CANDIDATES = 32
 NOBODY = -1
 
-# The most that a label of an item could gain for its cost, negated; whether it is no mere bound,
-# annotators having been compared; and the item.
+# A bound on the gain per cost of an item's best label, negated; whether annotators were compared,
+# so that it is not only a bound; and the item.
 Queue: TypeAlias = list[tuple[float, bool, int]]
 
 
-@dataclass(frozen=True)
-class PlannedLabel:
-    """One label to ask for: codes of item and annotator, and the gain expected of it."""
+class PlannedLabel(NamedTuple):
+    """One planned label: codes of item and annotator, and its expected gain."""
 
     item: int
     annotator: int
@@ -50,26 +49,26 @@ class PlannedLabel:
 
 @dataclass
 class Plan:
-    """Labels planned so far, and what is known of the items once they are given.
+    """The labels planned so far, and the state of the items given these.
 
     Parameters
     ----------
     table : LabelTable
-        The labels that were given: nobody is asked for an item twice.
+        The existing labels: nobody is asked for the same item twice.
     posterior : ndarray of shape (n_items, n_classes)
     matrices : ndarray of shape (n_annotators, n_classes, n_classes)
-        [annotator, true, reported]; there may be more annotators than in the table.
+        [annotator, true, reported].
     cost : ndarray of shape (n_annotators,)
         Of one label.
     per_item : int
-        New labels of an item at most.
+        Maximum number of new labels per item.
 
     Attributes
     ----------
     labels : list of PlannedLabel
         In the order in which they were planned.
     load : ndarray of shape (n_annotators,), int64
-        The labels that each has to give.
+        The planned labels of each annotator.
     """
 
     table: LabelTable
@@ -87,13 +86,13 @@ class Plan:
         self._candidates: dict[int, tuple[NDArray[np.intp], Array]] = {}
 
     def spend(self, budget: float, capacity: NDArray[np.int64]) -> float:
-        """Plan labels until money, capacity or doubt is used up.
+        """Plan labels until money, capacity or uncertainty is used up.
 
         Parameters
         ----------
         budget : float
         capacity : ndarray of shape (n_annotators,)
-            Labels that each can give at most in this call.
+            Maximum number of labels by each annotator in this call.
 
         Returns
         -------
@@ -101,82 +100,81 @@ class Plan:
             What is left of the budget.
         """
         left, money = capacity.copy(), budget * (1 + ROUNDING)
-        queue = self._line_up()
-        while queue and np.any(can_be_asked := (left > 0) & (self.cost <= money)):
+        queue = self._initial_queue()
+        while queue and np.any(free := (left > 0) & (self.cost <= money)):
             bound, compared, item = heapq.heappop(queue)
             if not compared:
-                self._compare(queue, self._with_neighbours(queue, item), can_be_asked)
+                self._compare(queue, self._batch(queue, item), free)
                 continue
-            score, annotator = self._choose(item, can_be_asked)
+            score, annotator = self._choose(item, free)
             if annotator == NOBODY or score < -bound:
                 if score > 0:
                     heapq.heappush(queue, (-score, annotator != NOBODY, item))
                 continue
-            self._ask(item, annotator, score * self.cost[annotator])
+            self._add(item, annotator, score * self.cost[annotator])
             left[annotator] -= 1
             money -= self.cost[annotator]
             if len(self._asked[item]) < self.per_item:
-                heapq.heappush(queue, (-self._doubt(item) / self.cost.min(), False, item))
+                heapq.heappush(queue, (-self._uncertainty(item) / self.cost.min(), False, item))
         return money
 
-    def _line_up(self) -> Queue:
-        """Line up items by the most that a label could gain for its cost."""
-        doubt = 1 - settled(self.posterior)
+    def _initial_queue(self) -> Queue:
+        """Queue items by a bound on the gain per cost of a label."""
+        uncertainty = 1 - expected_certainty(self.posterior)
         for item, annotators in self._asked.items():
-            doubt[item] = self._doubt(item) if len(annotators) < self.per_item else 0
-        items = np.flatnonzero(doubt >= WORTHWHILE)
-        bounds = -doubt[items] / self.cost.min()
+            more = len(annotators) < self.per_item
+            uncertainty[item] = self._uncertainty(item) if more else 0
+        items = np.flatnonzero(uncertainty >= MIN_GAIN)
+        bounds = -uncertainty[items] / self.cost.min()
         queue = [(b, False, item) for b, item in zip(bounds.tolist(), items.tolist(), strict=True)]
         heapq.heapify(queue)
         return queue
 
-    def _with_neighbours(self, queue: Queue, item: int) -> NDArray[np.int64]:
-        """Take from the queue what waits behind an item to be compared, as much as fits."""
+    def _batch(self, queue: Queue, item: int) -> NDArray[np.int64]:
+        """Take the next items that are to be compared from the queue, as many as fit."""
         items = [item]
-        rows = len(self._known(item))
+        rows = len(self._state(item))
         while queue and not queue[0][1] and (rows + 1) * self._reports.width <= CELLS:
             items.append(heapq.heappop(queue)[2])
-            rows += len(self._known(items[-1]))
+            rows += len(self._state(items[-1]))
         return np.array(items)
 
-    def _compare(
-        self, queue: Queue, items: NDArray[np.int64], can_be_asked: NDArray[np.bool_]
-    ) -> None:
-        """Find who could label each of some items best, and line these up by what that gains."""
-        gains = np.where(can_be_asked, self._gains(items), 0)
-        scores = np.where(gains >= WORTHWHILE, gains / self.cost, 0)
+    def _compare(self, queue: Queue, items: NDArray[np.int64], free: NDArray[np.bool_]) -> None:
+        """Find the best annotators of some items, and queue the items by their gain."""
+        gains = np.where(free, self._gains(items), 0)
+        scores = np.where(gains >= MIN_GAIN, gains / self.cost, 0)
         last = min(CANDIDATES, scores.shape[1])
-        least = np.partition(scores, -last, axis=1)[:, -last]
-        for item, row, enough in zip(items.tolist(), scores, least, strict=True):
-            best = self._best(item, row, enough)
+        thresholds = np.partition(scores, -last, axis=1)[:, -last]
+        for item, row, threshold in zip(items.tolist(), scores, thresholds, strict=True):
+            best = self._best(item, row, threshold)
             self._candidates[item] = best, row[best]
             if len(best):
                 heapq.heappush(queue, (-float(row[best[0]]), True, item))
 
-    def _best(self, item: int, row: Array, enough: float) -> NDArray[np.intp]:
-        """Give those who could label an item best, by scores of which few are above `enough`."""
-        able = np.flatnonzero((row >= enough) & (row > 0))
-        # Where many are equal, each item begins with another of them.
+    def _best(self, item: int, row: Array, threshold: float) -> NDArray[np.intp]:
+        """Return the best annotators of an item, among those with scores above a threshold."""
+        able = np.flatnonzero((row >= threshold) & (row > 0))
+        # Where many are equal, each item starts with another of them.
         turn = self.load[able] * len(row) + (able - item) % len(row)
         return able[np.lexsort((turn, -row[able]))[:CANDIDATES]]
 
-    def _choose(self, item: int, can_be_asked: NDArray[np.bool_]) -> tuple[float, int]:
-        """Give the best score of an item's candidates, and who has it and the least to do.
+    def _choose(self, item: int, free: NDArray[np.bool_]) -> tuple[float, int]:
+        """Return the best score of an item's free candidates, and the one with the least to do.
 
-        Where none is left, nobody, and a bound on what those who are no candidates could score.
+        If no candidate is free, `NOBODY` and a bound on the scores of all other annotators.
         """
         candidates, scores = self._candidates[item]
-        free = can_be_asked[candidates]
-        if not np.any(free):
+        is_free = free[candidates]
+        if not np.any(is_free):
             more = len(candidates) == CANDIDATES
             return float(scores[-1]) if more else 0.0, NOBODY
-        best = scores[free][0]
-        equal = candidates[free & (scores == best)]
+        best = scores[is_free][0]
+        equal = candidates[is_free & (scores == best)]
         return float(best), int(equal[np.argmin(self.load[equal])])
 
     def _gains(self, items: NDArray[np.int64]) -> Array:
-        """Give what each annotator could tell of each item, nothing where they have labelled it."""
-        joints = [self._known(item) for item in items.tolist()]
+        """Return the gain of a label by each annotator, 0 for those who have labelled the item."""
+        joints = [self._state(item) for item in items.tolist()]
         starts = np.cumsum([0, *map(len, joints[:-1])])
         gains: Array = np.add.reduceat(self._reports.gains(np.concatenate(joints)), starts, axis=0)
         row, labels = labels_of(self.table.offsets, items)
@@ -185,16 +183,16 @@ class Plan:
             gains[place, self._asked.get(item, [])] = 0
         return np.round(gains, DIGITS, out=gains)
 
-    def _known(self, item: int) -> Array:
-        """Give the joint array of an item, (n_rows, n_classes)."""
+    def _state(self, item: int) -> Array:
+        """Return the joint array of an item, (n_rows, n_classes)."""
         before: Array = self.posterior[item][None]
         return self._joint.get(item, before)
 
-    def _doubt(self, item: int) -> float:
-        return 1 - float(settled(self._joint[item]).sum())
+    def _uncertainty(self, item: int) -> float:
+        return 1 - float(expected_certainty(self._joint[item]).sum())
 
-    def _ask(self, item: int, annotator: int, gain: float) -> None:
-        self._joint[item] = after_report(self._known(item), self.matrices[annotator])
+    def _add(self, item: int, annotator: int, gain: float) -> None:
+        self._joint[item] = add_report(self._state(item), self.matrices[annotator])
         self._asked.setdefault(item, []).append(annotator)
         self.load[annotator] += 1
         self.labels.append(PlannedLabel(item, annotator, gain))

@@ -1,68 +1,88 @@
-"""Why a label is asked for, in words."""
+"""Why a label is planned: data, and its description in words."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from annotrace.allocation.gain import Array
+from annotrace.errors import count
 from annotrace.labels import LabelTable
 
-# How often someone names the right one of two classes, when shown as many of either.
+# Probability of reporting the correct one of two equally frequent classes.
 WELL, FAIRLY_WELL = 0.85, 0.7
 
 
-def explain(
-    table: LabelTable,
-    item: int,
-    posterior: NDArray[Any] | None,
-    matrix: NDArray[Any],
-    annotator: str,
-    n_labels: int | None,
-) -> str:
-    """Say what is known of the item, and why this annotator can tell more.
+class LabelReason(NamedTuple):
+    """Why one label is planned.
+
+    Attributes
+    ----------
+    n_labels, n_votes, voted : int
+        Labels of the item, and how many of them report its most reported class.
+    classes : tuple of int
+        Its two most probable classes; empty if nothing compares annotators.
+    probabilities : tuple of float
+        Of these classes.
+    separation : float
+        How often the annotator reports the correct one of the two, if they were equally frequent.
+    n_known : int or None
+        The labels of an annotator who is asked in order to estimate their skill; None for others.
+    """
+
+    n_labels: int
+    n_votes: int
+    voted: int
+    classes: tuple[int, ...]
+    probabilities: tuple[float, ...]
+    separation: float
+    n_known: int | None
+
+
+def find_reason(
+    table: LabelTable, item: int, posterior: Array | None, matrix: Array, n_known: int | None
+) -> LabelReason:
+    """Return why an annotator is asked for an item.
 
     Parameters
     ----------
     table : LabelTable
     item : int
     posterior : ndarray of shape (n_classes,) or None
-        Of the item; None where nothing compares annotators, and nobody knows how well they label.
+        Of the item; None if nothing compares annotators.
     matrix : ndarray of shape (n_classes, n_classes)
         Of the annotator, [true, reported].
-    annotator : str
-    n_labels : int or None
-        The labels of an annotator who is asked in order to be known; None of any other.
+    n_known : int or None
+        See `LabelReason`.
     """
-    if posterior is None:
-        newcomer = "" if n_labels is None else f", and {annotator} {_newcomer(n_labels)}"
-        return f"{_votes(table, item)}; nothing compares annotators yet{newcomer}"
-    first, second = np.argsort(-posterior, kind="stable")[:2]
-    names = [str(name) for name in table.classes[[first, second]].tolist()]
-    chances = [f"{100 * posterior[code]:.0f} %" for code in (first, second)]
-    known = f"{_votes(table, item)} (now {names[0]} {chances[0]}, {names[1]} {chances[1]})"
-    if n_labels is not None:
-        return f"{known}, and {annotator} {_newcomer(n_labels)}"
-    how_well = _how_well(matrix, first, second)
-    return f"{known}, and {annotator} tells {names[0]} from {names[1]} {how_well}"
-
-
-def _votes(table: LabelTable, item: int) -> str:
     labels = table.label[table.offsets[item] : table.offsets[item + 1]]
-    if not len(labels):
-        return "nobody has labelled it"
     votes = np.bincount(labels, minlength=table.n_classes)
-    return f"{votes.max()} of {len(labels)} say {table.classes.tolist()[votes.argmax()]}"
+    voted = (len(labels), int(votes.max()), int(votes.argmax()))
+    if posterior is None:
+        return LabelReason(*voted, (), (), 0.5, n_known)
+    likely = np.argsort(-posterior, kind="stable")[:2]
+    separation = float(matrix[likely].max(axis=0).sum() / 2)
+    classes, probabilities = tuple(likely.tolist()), tuple(posterior[likely].tolist())
+    return LabelReason(*voted, classes, probabilities, separation, n_known)
 
 
-def _newcomer(n_labels: int) -> str:
-    so_far = (
-        "no labels" if n_labels == 0 else "one label" if n_labels == 1 else f"{n_labels} labels"
-    )
-    return f"has {so_far} so far, too few to be known by"
-
-
-def _how_well(matrix: NDArray[Any], first: int, second: int) -> str:
-    right = np.maximum(matrix[first], matrix[second]).sum() / 2
-    return "well" if right >= WELL else "fairly well" if right >= FAIRLY_WELL else "a little"
+def describe_label_reason(reason: LabelReason, annotator: str, table: LabelTable) -> str:
+    """Return a reason in words."""
+    n_votes, n_labels = reason.n_votes, reason.n_labels
+    votes = f"{n_votes} of {n_labels} labels say {table.classes[reason.voted]}"
+    parts = [votes if n_labels else "no labels yet"]
+    names = [str(table.classes[k]) for k in reason.classes]
+    if names:
+        pairs = zip(names, reason.probabilities, strict=True)
+        parts[0] += f" (now {', '.join(f'{name} {100 * p:.0f} %' for name, p in pairs)})"
+    else:
+        parts.append("nothing compares annotators yet")
+    if reason.n_known is not None:
+        so_far = count(reason.n_known, "label") if reason.n_known else "no labels"
+        parts.append(f"{annotator} has {so_far} so far, too few to estimate their skill")
+    elif names:
+        low = "fairly well" if reason.separation >= FAIRLY_WELL else "a little"
+        well = "well" if reason.separation >= WELL else low
+        parts.append(f"{annotator} distinguishes {' from '.join(names)} {well}")
+    return "; ".join(parts)

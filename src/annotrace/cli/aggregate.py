@@ -1,4 +1,4 @@
-"""`annotrace aggregate`: the truth from labels alone."""
+"""`annotrace aggregate`: the true classes from labels alone."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.label_options import (
-    LabelFile,
-    describe_labels,
-    known_truth,
+from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
+from annotrace.cli.options import (
     label_options,
     learn_truth_option,
+    out_options,
+    quiet_option,
+    report_options,
+    seed_option,
 )
-from annotrace.cli.report import report_options, write_run_report
-from annotrace.cli.seeds import seed_option
-from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
-from annotrace.cli.warned import telling_warnings
+from annotrace.cli.output import (
+    RUN_FILES,
+    check_folder,
+    echo_warnings,
+    print_result,
+    write_run_report,
+)
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
     from annotrace.labels import LabelTable
 
 
-@click.command(short_help="Find the truth from labels alone, without features or images.")
+@click.command(short_help="Estimate true classes from labels alone, without features or images.")
 @label_options
 @out_options("RUN", "Folder to write the run to.")
 @click.option(
@@ -36,12 +40,12 @@ if TYPE_CHECKING:
     "or weighted-vote.",
 )
 @learn_truth_option
-@click.option("--max-iter", type=click.IntRange(min=1), help="Iterations at most.")
+@click.option("--max-iter", type=click.IntRange(min=1), help="Maximum number of iterations.")
 @seed_option("Breaks ties.")
 @report_options
-@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@quiet_option
 def aggregate(
-    labels: LabelFile,
+    labels: LabelFiles,
     out: Path,
     overwrite: bool,
     method: str | None,
@@ -52,15 +56,15 @@ def aggregate(
     anonymous: bool,
     quiet: bool,
 ) -> None:
-    """Find the likeliest class of each item, and how far each annotator can be trusted.
+    """Estimate the class of each item, and how reliable each annotator is, from labels alone.
 
-    From the labels alone: where there are features or images too, `annotrace fit` learns more.
-    LABELS is a table of who gave which label to what, as in `annotrace fit`.
+    If there are features or images too, `annotrace fit` is more accurate. LABELS is a table of
+    items, annotators and labels, as in `annotrace fit`.
 
     RUN becomes a folder: truth.csv (item, label, confidence, the probability of every class),
-    annotators.csv (number of labels, skill with its 90 % interval, flags), confusion.npz (who
-    takes what for what), labels.parquet (the labels, for `annotrace next`), and report.html (all
-    of it, for people). The verdict says whether the labels show the truth at all.
+    annotators.csv (number of labels, skill with its 90 % interval, flags), confusion.npz (confusion
+    matrices), and report.html (a page for managers). The verdict says whether the labels identify
+    the true classes.
 
     \b
     Examples:
@@ -68,49 +72,48 @@ def aggregate(
       annotrace aggregate labels.csv --method dawid-skene --out run
       annotrace aggregate answers.csv --skip unsure --truth gold --out run
     """
-    from annotrace.aggregation import DEFAULT, make
-
     check_folder(out, RUN_FILES, overwrite)
-    name = method or DEFAULT
-    aggregation = make(name, random_state=seed)
-    if max_iter is not None:
-        aggregation.max_iter = max_iter
+    aggregation = _make(method, seed, max_iter)
     table, layout = labels.read()
     if not quiet:
         click.echo(describe_labels(table, layout, learn_truth))
-    _fit(aggregation, table, known_truth(table) if learn_truth else None)
+    _fit(aggregation, table, gold_from_truth(table) if learn_truth else None)
     aggregation.save(out)
     where = write_run_report(aggregation, out, report, anonymous=anonymous)
     if not quiet:
-        _tell(aggregation, name, out, where)
+        print_result(aggregation)
+        _print_end(aggregation, out, where)
+
+
+def _make(method: str | None, seed: int, max_iter: int | None) -> Aggregation:
+    from annotrace.aggregation import DEFAULT, make
+
+    aggregation = make(method or DEFAULT, random_state=seed)
+    # Methods that do not iterate have no such parameter.
+    if max_iter is not None and "max_iter" in aggregation.get_params():
+        aggregation.set_params(max_iter=max_iter)
+    return aggregation
 
 
 def _fit(aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | None) -> None:
     if table.labels_per_item().max(initial=0) < 2 and gold is None:
         click.echo(
-            "Warning: no item has two labels, so labels alone cannot tell who is right, and are "
-            "given back as they are. With features, `annotrace fit` can.",
+            "Warning: no item has two labels, so that labels alone cannot show who is correct; "
+            "they are returned unchanged. With features, use `annotrace fit`.",
             err=True,
         )
-    with telling_warnings("max_iter"):
+    with echo_warnings("max_iter"):
         aggregation.fit(table, gold=gold)
 
 
-def _tell(aggregation: Aggregation, name: str, out: Path, where: str) -> None:
-    from annotrace.labels.vocabulary import look_up
-    from annotrace.seeds import seed_of
-
-    table = aggregation.table_
-    print_annotators(aggregation.annotators_)
-    chosen = {name: look_up(aggregation.predict(), table.classes)}
-    print_accuracy(aggregation, chosen, seed_of(aggregation.random_state))
-    print_diagnosis(aggregation)
-    click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {_agreement(table)}")
+def _print_end(aggregation: Aggregation, out: Path, where: str) -> None:
+    agreement = _agreement(aggregation.table_)
+    click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {agreement}")
     if ties := int(aggregation.ties_.sum()):
         click.echo(f"{ties:,} items are ties, broken by --seed.")
-    files = "truth.csv, annotators.csv, confusion.npz and labels.parquet"
-    click.echo(f"Wrote {out}: {files}. {where}".rstrip())
-    click.echo(f"Next, who should label what: annotrace next {shlex.quote(str(out))} --budget 100")
+    click.echo(f"Wrote {out}: truth.csv, annotators.csv and confusion.npz. {where}".rstrip())
+    run = shlex.quote(str(out))
+    click.echo(f"Next, choose who should label what: annotrace next {run} --budget 100")
 
 
 def _agreement(table: LabelTable) -> str:

@@ -1,4 +1,4 @@
-"""`annotrace convert`: what a labelling tool exports, as a table with a row a label."""
+"""`annotrace convert`: exports of labelling tools as a table with one row per label."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from pathlib import Path
 
 import click
 
-from annotrace.cli.folders import check_file, out_options
-from annotrace.cli.label_options import LabelFile, describe_labels, label_options
+from annotrace.cli.label_files import LabelFiles, describe_labels
+from annotrace.cli.options import label_options, out_options, quiet_option
+from annotrace.cli.output import check_file
 
 
-@click.command(short_help="Turn the export of a labelling tool into a table of labels.")
+@click.command(short_help="Convert the export of a labelling tool to a table of labels.")
 @label_options
 @out_options("FILE", "File to write: .csv, .tsv or .jsonl (.gz may follow), or .parquet.")
-@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
-def convert(labels: LabelFile, out: Path, overwrite: bool, quiet: bool) -> None:
-    """Write the labels of one or more files with a row a label: item, annotator, label, truth.
+@quiet_option
+def convert(labels: LabelFiles, out: Path, overwrite: bool, quiet: bool) -> None:
+    """Write the labels of one or more files with one row per label: item, annotator, label, truth.
 
-    LABELS are what Label Studio (JSON, JSON-MIN), Prodigy, Argilla, doccano, CVAT, Labelbox,
-    SageMaker Ground Truth or peerannot export, or tables of any kind that `annotrace fit` takes.
-    The format is told by the content; a folder stands for the files in it. Answers that were
-    skipped, cancelled or not yet submitted are left out, and counted.
+    LABELS are exports of Label Studio (JSON, JSON-MIN), Prodigy, Argilla, doccano, CVAT, Labelbox,
+    SageMaker Ground Truth or peerannot, or tables of any kind that `annotrace fit` reads. The
+    format is detected from the content; a folder stands for the files in it. Answers that were
+    skipped, cancelled or not submitted are left out and counted.
 
-    What a format cannot say is asked for: --question where people answered several,
-    --annotator-name where nobody is named. Where a tool writes one file for each annotator, give
-    them all, named after the annotators. --item names a field other than the usual one.
+    Some formats lack information: add --question if there were several questions, and
+    --annotator-name if no annotator is named. If a tool writes one file per annotator, give them
+    all, named after the annotators. --item names a field other than the usual one.
 
     \b
     Examples:

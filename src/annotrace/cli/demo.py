@@ -1,4 +1,4 @@
-"""`annotrace demo`: the main job on an embedded set, against a truth that is known."""
+"""`annotrace demo`: a simulated crowd with known truth, on data that are included."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.report import report_options, write_run_report
-from annotrace.cli.seeds import seed_option
-from annotrace.cli.tables import print_table
+from annotrace.cli.options import out_options, report_options, seed_option
+from annotrace.cli.output import RUN_FILES, check_folder, print_table, write_run_report
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,19 +21,19 @@ if TYPE_CHECKING:
 
 ANNOTATORS = 5
 SKILL = 0.5
-DIGITS_TO_TRAIN_ON = 1400
+N_TRAIN = 1400
 
 
-@click.command(short_help="See what it does, in a minute, with nothing to download.")
+@click.command(short_help="Show what it does, in a minute, with nothing to download.")
 @out_options("RUN", "Folder to write the run to.", default="runs/demo")
 @seed_option("Draws annotators and labels.")
 @report_options
 def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -> None:
-    """Simulate five annotators who are right half the time, and learn from them.
+    """Simulate five annotators who are correct half the time, and learn from them.
 
-    Each of 1,400 handwritten digits gets one label, by one of five annotators who take every
-    digit for one other half the time, each in a way of their own. The table says how often the
-    labels, a plain classifier trained on them, and this library are right.
+    Each of 1,400 handwritten digits gets one label, by one of five annotators. Half the time they
+    confuse every digit with one other, each annotator in their own way. The table shows the
+    accuracy of the labels, of a plain classifier trained on them, and of this library.
 
     \b
     Examples:
@@ -50,37 +48,36 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -
     from annotrace.simulate import pairwise_flippers, simulate_labels
 
     check_folder(out, RUN_FILES, overwrite)
-    # Matrices as small as these are faster on one thread than shared between several.
+    # Matrices this small are faster on one thread than on several.
     torch.set_num_threads(1)
-    train, test = load_digits().split(DIGITS_TO_TRAIN_ON)
-    # Without dominance the truth cannot be told from labels, by this method or another.
+    train, test = load_digits().split(N_TRAIN)
+    # Without diagonal dominance no method can identify the true classes from labels.
     draw = partial(pairwise_flippers, ANNOTATORS, len(train.classes), SKILL)
     seed, confusion = dominant_draws(draw, 1, first_seed=seed)[0]
     table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=seed)
     click.echo(
-        f"{ANNOTATORS} annotators, right {SKILL:.0%} of the time, label {table.n_items:,} digits, "
-        "one label a digit. Training:"
+        f"{table.n_items:,} digits, one label for each, by {ANNOTATORS} annotators who are correct "
+        f"{SKILL:.0%} of the time. Training:"
     )
     ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
     _print_scores(ours, _plain_classifiers(train, table, seed), train, test)
     _print_annotators(ours, confusion)
     ours.save(out)
-    images = load_digits(images=True).split(DIGITS_TO_TRAIN_ON)[0].X
+    images = load_digits(images=True).split(N_TRAIN)[0].X
     where = write_run_report(ours, out, report, anonymous=anonymous, images=images)
-    click.echo(
-        f"\nWrote {out}: truth.csv, annotators.csv, confusion.npz and the classifier. {where}"
-    )
+    files = "truth.csv, annotators.csv, confusion.npz and the classifier"
+    click.echo(f"\nWrote {out}: {files}. {where}".rstrip())
 
 
 def _plain_classifiers(
     train: LabelledSet, table: LabelTable, seed: int
 ) -> dict[str, CrowdEstimator]:
-    """Train the same network on majority votes: to the end, and stopped when votes say so."""
+    """Train the same network on majority votes: all epochs, and the best on held-out votes."""
     from annotrace.methods import Vanilla
 
-    plain = Vanilla(random_state=seed, validation=0).fit(train.X, table)
+    plain = Vanilla(random_state=seed, validation_fraction=0).fit(train.X, table)
     stopped = Vanilla(random_state=seed).fit(train.X, table)
-    return {"classifier on majority vote": plain, "the same, stopped early": stopped}
+    return {"classifier on majority vote": plain, "the same, early stopping": stopped}
 
 
 def _print_scores(
@@ -91,22 +88,25 @@ def _print_scores(
 ) -> None:
     from annotrace.aggregation import MajorityVote
 
-    vote = MajorityVote(random_state=0).fit(ours.table_).predict()
-    learned = ours.posterior_.argmax(axis=1)
+    vote = MajorityVote(random_state=0).fit(ours.table_).result_.estimate
     rows = [
         ("majority vote", float((vote == train.y).mean()), None),
         *((name, None, float(model.score(test.X, test.y))) for name, model in plain.items()),
-        ("annotrace", float((learned == train.y).mean()), float(ours.score(test.X, test.y))),
+        (
+            "annotrace",
+            float((ours.result_.estimate == train.y).mean()),
+            float(ours.score(test.X, test.y)),
+        ),
     ]
     headers = ["", f"{len(train.y):,} labelled digits", f"{len(test.y):,} new digits"]
-    print_table(headers, rows, "How often each is right")
+    print_table(headers, rows, "Accuracy")
 
 
 def _print_annotators(ours: CrowdEstimator, confusion: NDArray[np.float64]) -> None:
     from annotrace.diagnosis import confusion_error, skills
 
-    known, true = ours.annotators_, skills(confusion).tolist()
-    rows = zip(known["annotator"], known["n_labels"], true, known["skill"], strict=True)
+    frame, true = ours.annotators_, skills(confusion).tolist()
+    rows = zip(frame["annotator"], frame["n_labels"], true, frame["skill"], strict=True)
     error = 100 * confusion_error(ours.confusion_, confusion)
     title = f"Annotators (error of the confusion matrices x 100: {error:.1f})"
     print_table(["annotator", "labels", "true skill", "estimated"], list(rows), title)

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.folders import RUN_FILES, check_folder, out_options
-from annotrace.cli.label_options import (
-    LabelFile,
-    describe_labels,
-    known_truth,
+from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
+from annotrace.cli.options import (
+    PATH,
+    device_option,
     label_options,
     learn_truth_option,
+    out_options,
+    quiet_option,
+    read_source,
+    report_options,
+    seed_option,
+    source_options,
 )
-from annotrace.cli.report import report_options, write_run_report
-from annotrace.cli.seeds import seed_option
-from annotrace.cli.source_options import read_source, source_options
-from annotrace.cli.tables import print_accuracy, print_annotators, print_diagnosis
+from annotrace.cli.output import RUN_FILES, check_folder, print_result, write_run_report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.pt"
-# A batch of larger ones fits into no memory.
-LARGEST_IMAGE = 2048
+# A batch of larger images does not fit into memory.
+MAX_IMAGE_SIZE = 2048
 
 
-@click.command(short_help="Learn the truth, a classifier and the annotators from labels.")
+@click.command(short_help="Estimate true classes, a classifier and annotators from labels.")
 @label_options
 @source_options
 @out_options("RUN", "Folder to write the run to.")
@@ -42,50 +44,61 @@ LARGEST_IMAGE = 2048
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="How to learn: auto, crossfit, trace, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, "
-    "two-stage or oracle. The default, auto, is the recommended recipe.",
+    help="auto, crossfit, trace, geo-crowd-layer, gem, mbem, single-cm, wdn, soft-bootstrap, "
+    "vanilla, two-stage or oracle. The default, auto, is the recommended recipe.",
+)
+@click.option(
+    "--recipe/--no-recipe",
+    default=None,
+    help="For methods that train one network: with or without several initialisations, mixup, "
+    "repair of classes and temperature.  [default: with, for trace only]",
+)
+@click.option(
+    "--structure",
+    metavar="NAME",
+    help="For --method trace: the annotator model, such as full or pooled.",
 )
 @click.option(
     "--confusion",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
-    help="For --method oracle: the true matrices, as the confusion.npz of `annotrace simulate`.",
+    help="For --method oracle: the true matrices, like confusion.npz of `annotrace simulate`.",
 )
 @learn_truth_option
 @click.option(
     "--keep-unlabelled",
     is_flag=True,
-    help="Keep features of items that have no label: predicted, not learned from.",
+    help="Keep features of items without labels: predicted, not learned from.",
 )
 @click.option(
     "--backbone",
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="The network: mlp, linear, cnn, cnn-wide, resnet9 or resnet50; auto takes mlp for "
-    "features and cnn for images.",
+    help="The network: mlp, linear, cnn, cnn-wide, resnet9 or resnet50; auto is mlp for features "
+    "and cnn for images.",
 )
 @click.option("--epochs", type=int, help="Passes over the items; each method has its default.")
-@click.option("--batch-size", type=int, help="Items a step.")
+@click.option("--batch-size", type=int, help="Items per step.")
 @click.option("--lr", type=float, help="Learning rate of the network.")
 @seed_option("The same seed gives the same run.")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@device_option
 @click.option(
     "--image-size",
-    type=click.IntRange(1, LARGEST_IMAGE),
+    type=click.IntRange(1, MAX_IMAGE_SIZE),
     default=64,
     show_default=True,
-    help="Images are resized to a square of so many pixels.",
+    help="Images are resized to a square of this many pixels.",
 )
-@click.option("--grey", is_flag=True, help="Read images as grey.")
+@click.option("--grey", is_flag=True, help="Read images in grey.")
 @report_options
-@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
-@click.option("--resume", is_flag=True, help="Go on with a training that was stopped by Ctrl-C.")
+@quiet_option
+@click.option("--resume", is_flag=True, help="Resume a training that was interrupted by Ctrl-C.")
 @click.pass_context
 def fit(
     ctx: click.Context,
     /,
-    labels: LabelFile,
+    labels: LabelFiles,
     features: Path | None,
     images: Path | None,
     out: Path,
@@ -100,20 +113,20 @@ def fit(
     anonymous: bool,
     quiet: bool,
     resume: bool,
-    **settings: Any,
+    **params: Any,
 ) -> None:
-    """Learn the true labels, a classifier, and how far each annotator can be trusted.
+    """Estimate the true classes, train a classifier, and measure how reliable annotators are.
 
-    LABELS is a table of who gave which label to what: csv, tsv, jsonl or parquet with a row a
-    label (columns such as item, annotator, label), or a csv, npy or npz with a row an item and
-    a column an annotator. The columns are found by their usual names, or named with --item,
-    --annotator and --label. Exports of labelling tools are taken too, as in `annotrace convert`;
-    - stands for standard input.
+    LABELS is a table of items, annotators and labels: csv, tsv, jsonl or parquet with one row per
+    label (columns such as item, annotator, label), or csv, npy or npz with one row per item and one
+    column per annotator. Columns are found by their usual names, or named with --item, --annotator
+    and --label. Exports of labelling tools are read too, as in `annotrace convert`; - is standard
+    input.
 
-    RUN becomes a folder: truth.csv (the likeliest class of each item), annotators.csv (how
-    skilled each is, and how sure that is), confusion.npz (who takes what for what), report.html
-    (all of it, for people), and the classifier, for `annotrace predict`. The verdict says
-    whether the labels show the truth.
+    RUN becomes a folder: truth.csv (the most probable class of each item), annotators.csv (skill
+    of each annotator with its interval), confusion.npz (confusion matrices), report.html (a page
+    for managers), and the classifier, for `annotrace predict`. The verdict says whether the labels
+    identify the true classes.
 
     \b
     Examples:
@@ -121,13 +134,14 @@ def fit(
       annotrace fit labels.csv --images photos/ --image-size 96 --out run
       annotrace fit answers.tsv --item photo --annotator who --label said \\
           --skip unsure --features features.parquet --out run
+      annotrace fit labels.csv --features features.npz --method trace --no-recipe --out run
       annotrace fit labels.csv --features features.npz --out run --resume
 
-    Ctrl-C stops and keeps what was learned: the same command with --resume goes on from there.
+    Ctrl-C stops and keeps a checkpoint; the same command with --resume continues from it.
     """
     checkpoint = _check_out(out, overwrite, resume)
-    _check_confusion(confusion, method)
-    model = _make(method, settings, verbose=not quiet, checkpoint=checkpoint)
+    model = _make(method, params, confusion is not None)
+    model.set_params(verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     size = (image_size, image_size)
     source = read_source(features, images, size, not grey, labels.columns["item"])
@@ -137,21 +151,23 @@ def fit(
         model.set_params(confusion=_true_matrices(confusion, table))
     if not quiet:
         click.echo(describe_labels(table, layout, learn_truth))
+    gold = gold_from_truth(table) if learn_truth else None
     try:
-        checkpoints = model._fit_with_checkpoints(
-            source, table, gold=known_truth(table) if learn_truth else None
-        )
+        checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
         model.save(out)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(_how_to_go_on(ctx, checkpoint)) from None
+        raise KeyboardInterrupt(_how_to_resume(ctx, checkpoint)) from None
     checkpoints.clear()
     where = write_run_report(model, out, report, anonymous=anonymous, images=images)
     if not quiet:
-        _tell(model, out, "--features" if images is None else "--images", where)
+        print_result(model)
+        click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}".rstrip())
+        given = "--features" if images is None else "--images"
+        click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")
 
 
 def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
-    """Check the folder to write to, and give the checkpoint in it."""
+    """Check the folder to write to, and return the path of its checkpoint."""
     from annotrace.errors import RunError
 
     checkpoint = out / CHECKPOINT
@@ -159,21 +175,33 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
         check_folder(out, RUN_FILES, overwrite)
     if checkpoint.exists() and not resume:
         raise RunError(
-            f"{checkpoint} is from a training that was stopped; add --resume to go on with it, "
-            "or delete it to begin anew."
+            f"{checkpoint} is from an interrupted training; add --resume to continue it, or delete "
+            "the file to start again."
         )
     if resume and not checkpoint.exists():
-        raise RunError(f"There is no {checkpoint} to go on from; leave out --resume.")
+        raise RunError(f"There is no {checkpoint} to resume from; leave out --resume.")
     return checkpoint
 
 
-def _check_confusion(confusion: Path | None, method: str) -> None:
+def _make(method: str, params: dict[str, Any], has_confusion: bool) -> CrowdEstimator:
+    """Make the estimator; options that only some methods have are passed on if they are given."""
     from annotrace.errors import InputError
+    from annotrace.methods import list_methods, make
 
-    if confusion is not None and method != "oracle":
+    if has_confusion and method != "oracle":
+        raise InputError(f"--confusion is for --method oracle; {method} learns the matrices.")
+    recipe, structure, seed = (params.pop(name) for name in ("recipe", "structure", "seed"))
+    special = {} if structure is None else {"structure": structure}
+    if recipe is not None:
+        special["recipe"] = "default" if recipe else "none"
+    model = make(method, **params, random_state=seed)
+    for name in special.keys() - model.get_params():
+        others = [it.name for it in list_methods() if name in it.factory().get_params()]
         raise InputError(
-            f"--confusion is for --method oracle; leave it out, for {method} learns the matrices."
+            f"--{name} does not apply to --method {method}, only to {', '.join(others)}."
         )
+    model.set_params(**special)
+    return model
 
 
 def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource, LabelTable]:
@@ -184,17 +212,10 @@ def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource,
         source = source.matching(table.items)
     if source.items is None or table.positional:
         raise InputError(
-            "--keep-unlabelled matches items by name: give features with names "
-            "(npz with X and items) and labels with an item column."
+            "--keep-unlabelled matches items by name: it needs features with names (npz with X and "
+            "items) and labels with an item column."
         )
     return source, table.with_items(source.items)
-
-
-def _make(method: str, settings: dict[str, Any], verbose: bool, checkpoint: Path) -> CrowdEstimator:
-    from annotrace.methods import make
-
-    seed = settings.pop("seed")
-    return make(method, **settings, random_state=seed, verbose=verbose, checkpoint=checkpoint)
 
 
 def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
@@ -204,7 +225,7 @@ def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
     from annotrace.labels.vocabulary import as_names, encode_with
 
     if path is None:
-        raise InputError("--method oracle is given the true matrices: --confusion FILE.")
+        raise InputError("--method oracle needs the true matrices: --confusion FILE.")
     with open_file(path) as file:
         arrays = load_arrays(file, str(path))
     if not {"confusion", "annotators", "classes"} <= set(arrays):
@@ -215,20 +236,9 @@ def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
     return matrices
 
 
-def _how_to_go_on(ctx: click.Context, checkpoint: Path) -> str:
+def _how_to_resume(ctx: click.Context, checkpoint: Path) -> str:
     if not checkpoint.exists():
-        return "Stopped; there was nothing to save yet."
+        return "Interrupted; there was nothing to save yet."
     typed = [word for word in ctx.meta["annotrace.arguments"] if word != "--resume"]
     command = shlex.join(["annotrace", *typed, "--resume"])
-    return f"Stopped; what was learned is saved in {checkpoint}. Go on with: {command}"
-
-
-def _tell(model: CrowdEstimator, out: Path, given: str, where: str) -> None:
-    from annotrace.seeds import seed_of
-
-    print_annotators(model.annotators_)
-    chosen = {model.method: model.posterior_.argmax(axis=1)}
-    print_accuracy(model, chosen, seed_of(model.random_state))
-    print_diagnosis(model)
-    click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}")
-    click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")
+    return f"Interrupted; the training is saved in {checkpoint}. Resume with: {command}"

@@ -1,4 +1,4 @@
-"""`annotrace`, the command: its subcommands, and how errors are told.
+"""`annotrace`, the command: its subcommands, and how errors are printed.
 
 Only click is imported before a command runs, so that `--help` answers at once.
 """
@@ -27,7 +27,7 @@ INTERRUPTED = 130
 
 
 class OneLineError(click.ClickException):
-    """An error told as `Error: ...` on standard error, in one line."""
+    """An error printed as `Error: ...` on standard error, in one line."""
 
     exit_code = BAD_INPUT
 
@@ -36,10 +36,10 @@ class OneLineError(click.ClickException):
 
 
 class Commands(click.Group):
-    """A group that tells the library's errors, the system's, and Ctrl-C in one line."""
+    """A group that prints the library's errors, the system's, and Ctrl-C in one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments as typed, for the command that goes on after Ctrl-C."""
+        """Keep the arguments as typed, for the command that resumes after Ctrl-C."""
         ctx.meta["annotrace.arguments"] = list(args)
         return super().parse_args(ctx, args)
 
@@ -54,17 +54,17 @@ class Commands(click.Group):
                 raise
             raise OneLineError(describe_os_error(error)) from None
         except KeyboardInterrupt as stop:
-            click.echo(str(stop) or "Stopped.", err=True)
+            click.echo(str(stop) or "Interrupted.", err=True)
             ctx.exit(INTERRUPTED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="annotrace")
 def main() -> None:
-    """Learn from labels that people disagree on.
+    """Learn from noisy labels by many annotators.
 
-    Give it a table of who gave which label to what, and it gives back the truth, a classifier,
-    and how far each annotator can be trusted.
+    From a table of items, annotators and labels it estimates the true classes, trains a classifier,
+    and measures how reliable each annotator is.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def main() -> None:
       annotrace convert label-studio.json --out labels.csv
       annotrace reproduce digits
 
-    `annotrace COMMAND --help` tells more about each.
+    `annotrace COMMAND --help` describes each command.
     """
 
 

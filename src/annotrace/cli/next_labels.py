@@ -2,66 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.folders import check_file
-from annotrace.cli.tables import SHOWN, print_table
+from annotrace.cli.label_files import similar_names
+from annotrace.cli.options import PATH, overwrite_option, quiet_option
+from annotrace.cli.output import MAX_ROWS, check_file, print_table
 
 if TYPE_CHECKING:
-    from annotrace.allocation.people import People
+    from annotrace.allocation.available import AvailableAnnotators
     from annotrace.labels import LabelTable
 
 FILE = "next.csv"
 COLUMNS = ("annotator", "capacity", "cost")
-NAMED = 5
+MAX_NAMES = 5
 
 
 @click.command("next", short_help="Choose who should label what next.")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
     required=True,
-    help="What may be spent: the number of labels, where each costs 1.",
+    help="The total cost: the number of labels, if each costs 1.",
 )
 @click.option(
     "--annotators",
     "people",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
-    help="csv of those who can be asked: annotator, and if wanted capacity (labels at most) and "
-    "cost (of a label). New names are newcomers. All of the run unless given.",
+    help="csv of those who can be asked: annotator, and optionally capacity (maximum number of "
+    "labels) and cost (of a label). It may have new names. By default all of the run.",
 )
 @click.option(
     "--capacity",
     type=click.IntRange(min=0),
-    help="Labels by each annotator at most, where the file does not say.",
+    help="Maximum number of labels by each annotator, where the file has none.",
 )
 @click.option(
     "--at-least",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="Annotators with fewer labels are asked first, until they have so many.",
+    help="Annotators with fewer labels are asked first, until they have this many.",
 )
 @click.option(
     "--per-item",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="New labels of an item at most.",
+    help="Maximum number of new labels per item.",
 )
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=f"csv file to write.  [default: {FILE} in RUN]",
+    "--out", type=PATH, metavar="FILE", help=f"csv file to write.  [default: {FILE} in RUN]"
 )
-@click.option("--overwrite", is_flag=True, help="Write over what an earlier command left there.")
-@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@overwrite_option
+@quiet_option
 def next_labels(
     run: Path,
     budget: float,
@@ -73,12 +72,12 @@ def next_labels(
     overwrite: bool,
     quiet: bool,
 ) -> None:
-    """Choose the labels that are expected to tell most of the truth, given what RUN has learned.
+    """Choose the labels with the highest expected gain, given the results of RUN.
 
-    RUN is a folder that `annotrace fit` or `annotrace aggregate` wrote. The csv has a row a label
-    to ask for, the most useful first: item, annotator, priority, expected_gain (by how much the
+    RUN is a folder that `annotrace fit` or `annotrace aggregate` wrote. The csv has one row per
+    label to collect, the most useful first: item, annotator, priority, expected_gain (how much the
     probability of the item's true class is expected to rise), and the reason in words. Nobody is
-    asked for an item they have labelled. Learn again when the labels are in, and ask anew.
+    asked for an item that they have labelled. Fit again with the new labels before the next batch.
 
     \b
     Examples:
@@ -87,33 +86,32 @@ def next_labels(
       annotrace next run --budget 80.5 --annotators people.csv --per-item 2
     """
     from annotrace.allocation import allocate
-    from annotrace.allocation.people import People
+    from annotrace.allocation.available import AvailableAnnotators
     from annotrace.labels.writing import write_csv
-    from annotrace.methods.runs import load
+    from annotrace.methods import load
 
     out = out or run / FILE
     if run.is_dir():
         check_file(out, overwrite)
     model = load(run, device="cpu")
     available, cost = _read_people(people, capacity)
-    frame = allocate(
-        model,
-        budget,
-        cost=cost,
-        available=available,
-        at_least=at_least,
-        per_item=per_item,
-    )
+    options = {"available": available, "cost": cost, "at_least": at_least, "per_item": per_item}
+    frame = allocate(model, budget, **options)
     write_csv(frame, out)
-    if not quiet:
-        asked = People(model.table_.annotators, available, cost)
-        for line in _describe_newcomers(model.table_, asked):
-            click.echo(line)
-        _tell(frame, budget, out, _nothing_to_ask(model.table_, asked, budget))
+    if quiet:
+        return
+    table = model.result_.table
+    asked = AvailableAnnotators(table.annotators, available, cost)
+    for line in _describe_newcomers(table, asked):
+        click.echo(line)
+    if frame.is_empty():
+        click.echo(f"Wrote {out} without rows: {_why_nobody(table, asked, budget)}.")
+    else:
+        _print_plan(frame, budget, out)
 
 
 def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
-    """Read who can be asked, as `annotrace.allocate` takes it: available, cost."""
+    """Read who can be asked; return `available` and `cost` as `annotrace.allocate` takes them."""
     if path is None:
         return capacity, 1.0
     from annotrace.errors import InputError
@@ -121,14 +119,14 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     from annotrace.labels.spreadsheets import read_delimited
 
     frame, rows = read_delimited(read_bytes(path), str(path))
-    frame.columns = _known(frame.columns, path)
+    frame.columns = _check_columns(frame.columns, path)
     names = frame["annotator"].fill_null("").to_list()
     if "" in names:
         row = rows[names.index("")]
         raise InputError(f"{path}, row {row}, column 'annotator' is empty. Every row needs a name.")
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise InputError(f"{path}: {twice!r} stands there more than once; keep one row for each.")
+        raise InputError(f"{path}: {twice!r} occurs more than once; keep one row for each name.")
     limits = _numbers(frame, "capacity", int, path, rows)
     costs = _numbers(frame, "cost", float, path, rows)
     available = {
@@ -138,8 +136,8 @@ def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     return available, {n: c for n, c in zip(names, costs, strict=True) if c is not None}
 
 
-def _known(columns: list[str], path: Path) -> list[str]:
-    """Give the names of the columns, told regardless of case and of spaces around."""
+def _check_columns(columns: list[str], path: Path) -> list[str]:
+    """Return the names of the columns without capitals and outer spaces."""
     from annotrace.errors import InputError, first_few
     from annotrace.labels.columns import check_distinct
 
@@ -149,8 +147,8 @@ def _known(columns: list[str], path: Path) -> list[str]:
     unknown = [column for column, name in zip(columns, names, strict=True) if name not in COLUMNS]
     if unknown:
         raise InputError(
-            f"{path}: not known: column {first_few(unknown)}. Known are {', '.join(COLUMNS)}; "
-            "rename it or leave it out."
+            f"{path}: unknown column {first_few(unknown)}. The columns may be "
+            f"{', '.join(COLUMNS)}; rename it or leave it out."
         )
     check_distinct(names, str(path))
     return names
@@ -173,67 +171,59 @@ def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list
     return values
 
 
-def _describe_newcomers(table: LabelTable, people: People) -> list[str]:
-    """Tell who is not in the labels, and who may be somebody that is."""
-    from annotrace.cli.look_alikes import look_alikes
-    from annotrace.errors import first_few
+def _describe_newcomers(table: LabelTable, people: AvailableAnnotators) -> Iterator[str]:
+    """Yield who is not in the labels, and whose name resembles one that is."""
+    from annotrace.errors import count, first_few
 
     new = [str(name) for name in people.names[table.n_annotators :].tolist()]
     if not new:
-        return []
-    alike = look_alikes(new, table.annotators.tolist())
-    notes = [
-        f"Note: {name!r} is not in the labels, but {known!r} is: write them alike if they are the "
-        "same."
-        for name, known in list(alike.items())[:NAMED]
-    ]
-    said = "1 is" if len(new) == 1 else f"{len(new):,} are"
-    return [
-        *notes,
-        f"Newcomers: {said} not in the labels ({first_few(new, NAMED)}), and taken to label as all "
-        "together do until their own labels tell.",
-    ]
+        return
+    similar = similar_names(new, table.annotators.tolist())
+    for name, known in list(similar.items())[:MAX_NAMES]:
+        yield (
+            f"Note: {name!r} is not in the labels, but {known!r} is: write them alike if they are "
+            "the same."
+        )
+    yield (
+        f"{count(len(new), 'new annotator')} without labels ({first_few(new, MAX_NAMES)}), assumed "
+        "to be like the average annotator."
+    )
 
 
-def _nothing_to_ask(table: LabelTable, people: People, budget: float) -> str:
-    """Say why nobody is asked for anything, where that is so."""
+def _why_nobody(table: LabelTable, people: AvailableAnnotators, budget: float) -> str:
+    """Return why no label is planned."""
     import numpy as np
-    import polars as pl
 
-    from annotrace.labels.frames import frame_from_table
-
-    labelled = frame_from_table(table).group_by("annotator").agg(pl.col("item").n_unique())
-    done = {str(name) for name, n_items in labelled.rows() if n_items == table.n_items}
+    pairs = np.unique(table.item.astype(np.int64) * table.n_annotators + table.annotator)
+    n_items = np.bincount(pairs % table.n_annotators, minlength=len(people.names))
     free = people.capacity > 0
     if not free.any():
-        return "nobody can be asked, every capacity being 0"
-    able = free & np.array([str(name) not in done for name in people.names.tolist()])
+        return "nobody can be asked, since every capacity is 0"
+    able = free & (n_items < table.n_items)
     if not able.any():
-        return "everybody who can be asked has labelled every item; --annotators names others"
+        return "everybody who can be asked has labelled every item; add others with --annotators"
     cheapest = people.cost[able].min()
     if cheapest > budget:
         return f"the cheapest label costs {cheapest:g}, and the budget is {budget:g}"
-    return "no label that may be asked for would gain anything"
+    return "no possible label would gain anything"
 
 
-def _tell(frame: Any, budget: float, out: Path, why_not: str) -> None:
+def _print_plan(frame: Any, budget: float, out: Path) -> None:
     import polars as pl
 
-    if frame.is_empty():
-        click.echo(f"Wrote {out}, without a row: {why_not}.")
-        return
+    from annotrace.errors import count
+
     asked = frame.group_by("annotator", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("labels to give"),
-        pl.col("expected_gain").mean().alias("expected gain of each"),
+        pl.col("expected_gain").mean().alias("mean expected gain"),
     )
     asked = asked.sort("labels to give", descending=True, maintain_order=True)
-    title = f"Who should label next ({SHOWN} of {len(asked):,} annotators)"
-    rows = asked.head(SHOWN).rows()
-    shown = title if len(asked) > SHOWN else "Who should label next"
-    print_table(asked.columns, rows, shown)
+    title = "Who should label next"
+    if len(asked) > MAX_ROWS:
+        title += f" ({MAX_ROWS} of {len(asked):,} annotators)"
+    print_table(asked.columns, asked.head(MAX_ROWS).rows(), title)
     first = frame.row(0, named=True)
     click.echo(f"\nFirst: {first['item']}, by {first['annotator']}: {first['reason']}.")
-    click.echo(
-        f"Wrote {out}: {len(frame):,} labels of {frame['item'].n_unique():,} items to ask for"
-        + (f", of a budget of {budget:g}." if len(frame) < budget else ".")
-    )
+    total = f"{count(len(frame), 'label')} of {count(frame['item'].n_unique(), 'item')}"
+    of_budget = f", of a budget of {budget:g}" if len(frame) < budget else ""
+    click.echo(f"Wrote {out}: {total} to collect{of_budget}.")

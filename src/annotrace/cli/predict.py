@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from annotrace.cli.folders import check_file, out_options
-from annotrace.cli.source_options import read_source, source_options
+from annotrace.cli.options import PATH, device_option, out_options, read_source, source_options
+from annotrace.cli.output import check_file
 
 if TYPE_CHECKING:
     from annotrace.data import ItemSource
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Predict the classes of new items with the classifier of a run.")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @source_options
 @out_options("FILE", "csv file to write.")
 @click.option("--item", metavar="COLUMN", help="Column of a parquet file that names the item.")
-@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or mps.")
+@device_option
 def predict(
     run: Path,
     features: Path | None,
@@ -32,31 +32,33 @@ def predict(
 ) -> None:
     """Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
 
-    The csv has a row an item: item, label (the likeliest class), confidence (its probability),
-    and the probability of every class. Images are read at the size and in the colours of the
-    run, and named as in the run where their names are known there.
+    The csv has one row per item: item, label (the most probable class), confidence (its
+    probability), and the probability of every class. Images are read at the size and in the colours
+    of the run, and named as in the run if their names are known there.
 
     \b
     Examples:
       annotrace predict run --features new.npz --out predictions.csv
       annotrace predict run --images more-photos/ --out predictions.csv
     """
-    from annotrace.aggregation.runs import AggregatedRun
+    from annotrace.aggregation import Aggregation
     from annotrace.errors import RunError
     from annotrace.labels.writing import write_classes
-    from annotrace.methods.runs import load
+    from annotrace.methods import load
 
     check_file(out, overwrite)
     model = load(run, device=device)
-    if isinstance(model, AggregatedRun):
+    if isinstance(model, Aggregation):
         raise RunError(
-            f"{run} is from `annotrace aggregate`, which learns no classifier; make a run with "
+            f"{run} is from `annotrace aggregate` and has no classifier; create a run with "
             "`annotrace fit`."
         )
-    if images is not None and len(model.input_shape_) < 2:
-        raise RunError(f"{run} was fitted on features, not on images; give it --features FILE.")
-    size, color = _image_shape(model)
-    source = _named_as_in(model, read_source(features, images, size, color, item))
+    shape = model.input_shape_
+    if images is not None and len(shape) < 2:
+        raise RunError(f"{run} was fitted on features, not on images; use --features FILE.")
+    size = (shape[0], shape[1]) if len(shape) >= 2 else (1, 1)
+    source = read_source(features, images, size, len(shape) == 3, item)
+    source = _named_as_in(model, source)
     probabilities = model.predict_proba(source)
     items = range(len(source)) if source.items is None else source.items.tolist()
     write_classes(out, items, model.classes_, probabilities)
@@ -64,7 +66,7 @@ def predict(
 
 
 def _named_as_in(model: CrowdEstimator, source: ItemSource) -> ItemSource:
-    """Name images as the run does, if it has any of them; else they are named by path."""
+    """Name images as the run does if it has any of them; otherwise they are named by path."""
     from annotrace.data import ImageFolder
     from annotrace.errors import InputError
 
@@ -74,9 +76,3 @@ def _named_as_in(model: CrowdEstimator, source: ItemSource) -> ItemSource:
         return source.matching(model.table_.items)
     except InputError:
         return source
-
-
-def _image_shape(model: CrowdEstimator) -> tuple[tuple[int, int], bool]:
-    shape = model.input_shape_
-    size = (shape[0], shape[1]) if len(shape) >= 2 else (1, 1)
-    return size, len(shape) == 3

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.folders import check_folder, out_options
-from annotrace.cli.seeds import seed_option
+from annotrace.cli.options import PATH, out_options, seed_option
+from annotrace.cli.output import check_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
 
 FILES = ("labels.csv", "features.npz", "test.npz", "confusion.npz")
-DIGITS_TO_TRAIN_ON = 1400
+N_TRAIN = 1400
 
 
 def labels_per_item_or_all(value: str) -> int | None:
@@ -31,34 +31,34 @@ def labels_per_item_or_all(value: str) -> int | None:
     return int(value)
 
 
-@click.command(short_help="Make labels by simulated annotators, to try things out.")
+@click.command(short_help="Simulate labels, to try things out.")
 @out_options("FOLDER", "Folder to write the files to.")
 @click.option(
     "--data",
     type=click.Choice(["digits", "mnist", "cifar10"]),
     default="digits",
     show_default=True,
-    help="What is labelled; digits needs no download.",
+    help="The items; digits needs no download.",
 )
 @click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FOLDER",
-    help="Where the files of MNIST or CIFAR-10 are.",
+    help="Folder with the files of MNIST or CIFAR-10.",
 )
 @click.option(
     "--annotators",
     type=click.Choice(["pairwise", "hammer", "cifar10"]),
     default="pairwise",
     show_default=True,
-    help="pairwise: each takes every class for one other; hammer: right, or any class at random; "
+    help="pairwise: each confuses every class with one other; hammer: correct, or a random class; "
     "cifar10: the four of the paper's CIFAR-10 experiments.",
 )
-@click.option("--n-annotators", type=click.IntRange(min=1), help="How many; 5 unless given.")
+@click.option("--n-annotators", type=click.IntRange(min=1), help="How many; 5 by default.")
 @click.option(
     "--skill",
     type=click.FloatRange(0, 1),
-    help="How often they are right (pairwise), or know the answer (hammer); 0.5 unless given.",
+    help="How often they are correct (pairwise), or know the answer (hammer); 0.5 by default.",
 )
 @click.option(
     "--labels-per-item",
@@ -80,11 +80,11 @@ def simulate(
     labels_per_item: int | None,
     seed: int,
 ) -> None:
-    """Make labels by annotators whose confusion matrices are known.
+    """Simulate labels by annotators whose confusion matrices are known.
 
     FOLDER gets labels.csv (item, annotator, label, truth), features.npz (the items), test.npz
-    (items that nobody labelled, with their truth) and confusion.npz (the annotators as they
-    are: confusion[annotator, true, reported]).
+    (items without labels, with their truth) and confusion.npz (the true matrices:
+    confusion[annotator, true, reported]).
 
     \b
     Examples:
@@ -104,7 +104,7 @@ def simulate(
     _write_items(out / "features.npz", train, first=0, with_truth=False)
     _write_items(out / "test.npz", test, first=len(train.y), with_truth=True)
     write_confusion(out, table, confusion)
-    _tell(table, confusion, out)
+    _print_summary(table, confusion, out)
 
 
 def _load(data: str, folder: Path | None) -> tuple[LabelledSet, LabelledSet]:
@@ -112,9 +112,9 @@ def _load(data: str, folder: Path | None) -> tuple[LabelledSet, LabelledSet]:
     from annotrace.errors import InputError
 
     if data == "digits":
-        return load_digits().split(DIGITS_TO_TRAIN_ON)
+        return load_digits().split(N_TRAIN)
     if folder is None:
-        raise InputError(f"Say where the files of {data} are: --data-dir FOLDER.")
+        raise InputError(f"--data {data} needs the folder with its files: --data-dir FOLDER.")
     return (load_mnist if data == "mnist" else load_cifar10)(folder)
 
 
@@ -127,19 +127,19 @@ def _draw(
     if kind == "cifar10":
         if n_annotators is not None or skill is not None:
             raise InputError(
-                "The cifar10 annotators are four of given skill; leave out --n-annotators and "
+                "The cifar10 annotators are four with fixed skills; leave out --n-annotators and "
                 "--skill."
             )
         return cifar10_annotators()
     draw = pairwise_flippers if kind == "pairwise" else hammer_spammers
-    many = 5 if n_annotators is None else n_annotators
-    return draw(many, n_classes, 0.5 if skill is None else skill, random_state=seed)
+    n = 5 if n_annotators is None else n_annotators
+    return draw(n, n_classes, 0.5 if skill is None else skill, random_state=seed)
 
 
 def _label(
     train: LabelledSet, confusion: NDArray[np.float64], labels_per_item: int | None, seed: int
 ) -> LabelTable:
-    """Let them label, and give items and annotators names, as a file has them."""
+    """Simulate the labels, with names for items and annotators."""
     from annotrace.labels import LabelTable
     from annotrace.labels.vocabulary import as_names
     from annotrace.simulate import simulate_labels
@@ -172,18 +172,18 @@ def _write_items(path: Path, items: LabelledSet, first: int, with_truth: bool) -
         np.savez(file, **arrays)
 
 
-def _tell(table: LabelTable, confusion: NDArray[np.float64], out: Path) -> None:
+def _print_summary(table: LabelTable, confusion: NDArray[np.float64], out: Path) -> None:
     from annotrace.diagnosis import is_diagonally_dominant
 
-    right = float((table.label == table.truth[table.item]).mean())  # type: ignore[index]
+    correct = float((table.label == table.truth[table.item]).mean())  # type: ignore[index]
     click.echo(
         f"{table.n_labels:,} labels by {table.n_annotators:,} annotators of {table.n_items:,} "
-        f"items; {right:.1%} of them are right."
+        f"items; {correct:.1%} of them are correct."
     )
     if not is_diagonally_dominant(confusion):
         click.echo(
-            "Note: some class is reported more often for another than for itself (the mean "
-            "matrix is not diagonally dominant), and no method can be sure to tell the two apart."
+            "Note: some class is reported more often for another class than for itself (the mean "
+            "matrix is not diagonally dominant), so that labels do not identify the true classes."
         )
     folder = shlex.quote(str(out))
     click.echo(f"Wrote {out}: {', '.join(FILES)}.")

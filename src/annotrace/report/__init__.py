@@ -1,4 +1,4 @@
-"""For people: the HTML page, and figures."""
+"""The HTML report and the figures."""
 
 from annotrace.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""Class by class: how common, how often recognised, taken for what; and how far people agree."""
+"""Classes: how frequent, how often recognised, confused with what; and how far annotators agree."""
 
 from __future__ import annotations
 
@@ -8,110 +8,120 @@ import numpy as np
 
 from annotrace.diagnosis import fleiss_kappa, krippendorff_alpha, pairwise_kappa
 from annotrace.diagnosis.agreement import LEAST_SHARED, PairwiseKappa
+from annotrace.diagnosis.identifiability import Estimate
 from annotrace.labels import LabelTable
-from annotrace.report.people import (
-    MOST_CLASSES,
+from annotrace.report.annotators import (
+    MAX_MATRIX_CLASSES,
     Cell,
-    Mistake,
-    common_mistakes,
+    ClassError,
     crowd_matrix,
+    frequent_errors,
 )
-from annotrace.report.result import Result
+from annotrace.report.view import Array, ReportView
 
 SHOWN = 500
-_PAIRS = 20
-_TAKEN_FOR = 2
-# Pairs of labels of the same item: above that, Cohen's kappa of all pairs would take minutes.
-MOST_PAIRS = 20_000_000
+_ERRORS = 20
+_CONFUSED_WITH = 2
+# Pairs of labels of the same item: with more, Cohen's kappa of all pairs would take minutes.
+MAX_PAIRS = 20_000_000
 
 
-class ClassFacts(NamedTuple):
-    """What is said of a class.
+class ClassRow(NamedTuple):
+    """What the page says about a class.
 
     Attributes
     ----------
     name : str
     n_items : int
-        Of which it is the estimated class.
+        Items with this estimated class.
     n_labels : int
-        Given.
+        Labels that report it.
     recognised : float
-        Of labels on items of this class, how many say so.
-    taken_for : list of Mistake
-    lead, lead_low, lead_high : float or None
-        By how much it is called by its own name more often than any other class is.
-    weak : bool
-        Whether the labels do not show it well enough.
+        Share of the labels of its items that report it.
+    confused_with : list of ClassError
+    margin : Estimate or None
+        How much more often it is given its own name than any other class is.
+    is_weak : bool
+        Whether the labels do not identify it well enough.
     """
 
     name: str
     n_items: int
     n_labels: int
     recognised: float
-    taken_for: list[Mistake]
-    lead: float | None
-    lead_low: float | None
-    lead_high: float | None
-    weak: bool
+    confused_with: list[ClassError]
+    margin: Estimate | None
+    is_weak: bool
 
 
-class Classes(NamedTuple):
-    """All that is said of classes.
+class ClassSection(NamedTuple):
+    """What the page says about classes.
 
     Attributes
     ----------
     names : list of str
-    shown : list of ClassFacts
+    shown : list of ClassRow
     n_left_out : int
     matrix : list of list of Cell
-        Of the crowd, [true][reported]; empty where there are too many classes.
-    mistakes : list of Mistake
-        The commonest of the crowd.
+        Of the crowd, [true][reported]; empty if there are too many classes.
+    errors : list of ClassError
+        The most frequent of the crowd.
     """
 
     names: list[str]
-    shown: list[ClassFacts]
+    shown: list[ClassRow]
     n_left_out: int
     matrix: list[list[Cell]]
-    mistakes: list[Mistake]
+    errors: list[ClassError]
 
 
 class Agreement(NamedTuple):
-    """A coefficient of agreement: its name, value, and meaning, or why the value is None."""
+    """A coefficient of agreement: name, value, and its meaning, or why the value is None."""
 
     name: str
     value: float | None
     meaning: str
 
 
-def classes_of(result: Result) -> Classes:
-    """Work out what is said of classes."""
-    table, pool = result.table, crowd_matrix(result)
-    names = [str(name) for name in table.classes.tolist()]
-    n_items = np.bincount(result.estimate, minlength=len(names))
-    n_labels = table.labels_per_class()
+def class_section(view: ReportView) -> ClassSection:
+    """Compute what the page says about classes."""
+    pool, n_labels = crowd_matrix(view), view.table.labels_per_class()
+    names = [str(name) for name in view.table.classes.tolist()]
+    n_items = np.bincount(view.result.estimate, minlength=len(names))
     shown = np.arange(len(names))
     if len(shown) > SHOWN:
         shown = np.sort(np.argsort(-n_labels, kind="stable")[:SHOWN])
-    facts = [
-        ClassFacts(
+    rows = [
+        ClassRow(
             names[k],
             int(n_items[k]),
             int(n_labels[k]),
             float(pool[k, k]),
-            _taken_for(pool, int(k), names),
-            *_lead(result, int(k)),
+            _confused_with(pool, k, names),
+            *_margin(view, k),
         )
-        for k in shown
+        for k in shown.tolist()
     ]
-    readable = len(names) <= MOST_CLASSES
+    readable = len(names) <= MAX_MATRIX_CLASSES
     matrix = [[Cell(share) for share in row] for row in pool.tolist()] if readable else []
-    mistakes = common_mistakes(pool, pool, names, _PAIRS)
-    return Classes(names, facts, len(names) - len(shown), matrix, mistakes)
+    errors = frequent_errors(pool, pool, names, _ERRORS)
+    return ClassSection(names, rows, len(names) - len(shown), matrix, errors)
+
+
+def _confused_with(pool: Array, k: int, names: list[str]) -> list[ClassError]:
+    only = np.where((np.arange(len(pool)) == k)[:, None] & (pool >= 0.01), pool, 0)
+    return frequent_errors(only, pool, names, _CONFUSED_WITH)
+
+
+def _margin(view: ReportView, k: int) -> tuple[Estimate | None, bool]:
+    if view.diagnosis is None:
+        return None, False
+    margin = Estimate(*(float(part[k]) for part in view.diagnosis.margins))
+    return margin, bool(k in view.diagnosis.weak_classes)
 
 
 def agreement_of(table: LabelTable) -> list[Agreement]:
-    """Measure how far annotators agree beyond chance; empty where no item has two labels."""
+    """Measure how far annotators agree beyond chance; empty if no item has two labels."""
     n_labels = table.labels_per_item()
     if n_labels.max(initial=0) < 2:
         return []
@@ -124,10 +134,10 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
         _agreement(
             "Fleiss' kappa",
             fleiss_kappa(table),
-            "annotators taken for interchangeable, every item counting the same",
+            "annotators are interchangeable, and every item counts the same",
         ),
     ]
-    if int((n_labels * (n_labels - 1) // 2).sum()) <= MOST_PAIRS:
+    if int((n_labels * (n_labels - 1) // 2).sum()) <= MAX_PAIRS:
         found.append(_cohen(pairwise_kappa(table)))
     return found
 
@@ -137,7 +147,7 @@ def _cohen(pairs: PairwiseKappa) -> Agreement:
         return Agreement("Cohen's kappa", None, f"no two annotators share {LEAST_SHARED} items")
     meaning = (
         "unweighted, for classes without order: mean over pairs of annotators who share "
-        f"{LEAST_SHARED} items or more, each pair counting by what it shares"
+        f"{LEAST_SHARED} items or more, weighted by the items they share"
     )
     return _agreement("Cohen's kappa", pairs.mean(), meaning)
 
@@ -146,19 +156,3 @@ def _agreement(name: str, value: float, meaning: str) -> Agreement:
     if not np.isfinite(value):
         return Agreement(name, None, "every label is of one class")
     return Agreement(name, value, meaning)
-
-
-def _taken_for(pool: np.ndarray, k: int, names: list[str]) -> list[Mistake]:
-    others = [j for j in np.argsort(-pool[k], kind="stable").tolist() if j != k][:_TAKEN_FOR]
-    share = [float(pool[k, j]) for j in others]
-    return [
-        Mistake(names[k], names[j], p, p) for j, p in zip(others, share, strict=True) if p >= 0.01
-    ]
-
-
-def _lead(result: Result, k: int) -> tuple[float | None, float | None, float | None, bool]:
-    judged = result.judgement
-    if judged is None:
-        return None, None, None, False
-    ends = (float(part[k]) for part in (judged.margin, judged.margin_low, judged.margin_high))
-    return (*ends, bool(k in judged.weak_classes))  # type: ignore[return-value]

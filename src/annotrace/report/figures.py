@@ -1,22 +1,30 @@
-"""Pictures of what was learned: axes in, axes out.
+"""Figures of a fitted crowd on matplotlib axes.
 
-Every function takes the axes to draw on, or makes a figure of its own, and gives the axes back:
-``at.plots.skills(model).figure.savefig("skills.png")``. Nothing global is set, and pyplot knows of
-no figure that it would keep. Names are shown letter by letter: ``$x$`` is a name, not a formula.
+Every function draws on the given axes, or on those of a new figure, and returns the axes:
+``at.plots.skills(model).figure.savefig("skills.png")``. Nothing global is set, and pyplot does not
+register the figures. Names are shown literally: ``$x$`` is a name, not a formula.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from annotrace.diagnosis import calibration_error, pooled_confusion, reliability_curve
-from annotrace.diagnosis import skills as mean_diagonals
+from annotrace.crowd.pool import pooled_confusion
+from annotrace.crowd.result import CrowdResult
+from annotrace.diagnosis import (
+    calibrated_posterior,
+    calibration_error,
+    describe_flags,
+    reliability_curve,
+)
 from annotrace.diagnosis.calibration import share_interval
-from annotrace.diagnosis.diagnosed import Diagnosed
+from annotrace.diagnosis.flags import Flags
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import as_names, look_up
@@ -32,112 +40,114 @@ from annotrace.report.canvas import (
     write_title,
 )
 from annotrace.report.matrix import draw_matrix
+from annotrace.report.view import Fitted, annotator_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Fitted(Protocol):
-    """A fitted classifier or aggregation, or a run that was read back."""
-
-    table_: LabelTable
-    posterior_: NDArray[Any]
-
-
 def confusion(model: Fitted, annotator: Any = None, ax: Axes | None = None) -> Axes:
-    """Draw the confusion matrix of an annotator: true classes down, reported across.
+    """Draw the confusion matrix of an annotator: true classes down, reported classes across.
 
     Parameters
     ----------
     model : fitted classifier or aggregation with `confusion_`
     annotator : str or int, optional
-        By name; without it the pool is drawn, in which everybody counts by their labels.
+        By name; without it the mean of all annotators is drawn, weighted by their labels.
     ax : matplotlib axes, optional
-        Where to draw; a new figure unless given.
+        Where to draw; a new figure by default.
 
     Returns
     -------
     matplotlib axes
     """
-    table, matrices = model.table_, _matrices(model)
+    result = _annotated_result(model)
+    table, matrices, skill = result.table, result.matrices(), result.annotators.skill
     n_labels = table.labels_per_annotator()
     if annotator is None:
-        matrix = pooled_confusion(matrices, n_labels)
+        matrix, mean_skill = (
+            pooled_confusion(matrices, n_labels),
+            np.average(skill, weights=n_labels),
+        )
         name, n_shown = f"All {table.n_annotators:,} annotators", table.n_labels
     else:
-        who = _place(table, annotator)
-        matrix, n_shown = matrices[who], int(n_labels[who])
+        who = _find_annotator(table, annotator)
+        matrix, mean_skill, n_shown = matrices[who], skill[who], int(n_labels[who])
         name = f"Annotator {shown(annotator)}"
     side = np.clip(0.42 * table.n_classes + 1.6, 3.2, 7.5)
     axes = new_axes(ax, side + 0.4, side)
     draw_matrix(axes, matrix, table.classes.tolist(), percent=True)
     axes.set_xlabel("reported class", color=PALE)
     axes.set_ylabel("true class", color=PALE)
-    skill = float(mean_diagonals(matrix[None])[0])
-    write_title(axes, name, f"skill {skill:.2f}, {n_shown:,} labels")
+    write_title(axes, name, f"skill {mean_skill:.2f}, {n_shown:,} labels")
     return axes
 
 
-def skills(model: Diagnosed, ax: Axes | None = None, top: int = 30) -> Axes:
+def skills(model: Fitted, ax: Axes | None = None, top: int = 30) -> Axes:
     """Draw annotators by skill, the best first, with 90 % intervals.
 
-    A flag stands beside its annotator in words, and hollows the mark: a diamond, or a circle for
-    few labels. The dashed line is the skill of somebody who guesses.
+    Flags are written beside their annotator, whose mark is hollow: a diamond, or a circle for few
+    labels. The dashed line is the skill of guesses.
 
     Parameters
     ----------
     model : fitted classifier or aggregation with `annotators_`
     ax : matplotlib axes, optional
     top : int
-        How many to show at most. Of more, half are the best and half the worst.
+        Maximum number of annotators. If there are more, half are the best and half the worst.
 
     Returns
     -------
     matplotlib axes
     """
-    _matrices(model)
-    people = model._people().sort("skill", descending=True, maintain_order=True)
-    rows = _both_ends(len(people), top)
+    result = _annotated_result(model)
+    table, order = result.table, annotator_order(result)
+    low, high = result.annotators.skill_interval()
+    flags = model.diagnosis_.flags
+    rows = _both_ends(len(order), top)
     axes = new_axes(ax, 6.4, 0.26 * len(rows) + 1.1)
-    axes.axvline(1 / model.table_.n_classes, color=PALE, linestyle=(0, (4, 3)), linewidth=1)
+    axes.axvline(1 / table.n_classes, color=PALE, linestyle=(0, (4, 3)), linewidth=1)
     names = []
     for place, row in enumerate(rows):
         if row is None:
-            names.append(f"{len(people) - len(rows) + 1:,} more")
+            names.append(f"{len(order) - len(rows) + 1:,} more")
             continue
-        person = people.row(row, named=True)
-        names.append(shown(person["annotator"]))
-        _draw_person(axes, place, person)
+        who = order[row]
+        names.append(shown(table.annotators[who]))
+        numbers = (result.annotators.skill[who], low[who], high[who])
+        _draw_annotator(axes, place, numbers, flags[who], describe_flags(flags[who], table))
     axes.set_yticks(range(len(names)), names, color=INK, parse_math=False)
     axes.set(xlim=(0, 1), ylim=(len(names) - 0.4, -0.6))
     axes.set_xlabel("skill, with its 90 % interval (dashed: a guess)", color=PALE)
     make_plain(axes)
-    write_title(axes, "Annotators by skill", f"{len(people):,} annotators")
+    write_title(axes, "Annotators by skill", f"{len(order):,} annotators")
     return axes
 
 
-def _both_ends(n_people: int, top: int) -> list[int | None]:
-    """Give the rows to show; None stands for those that are left out."""
+def _both_ends(n: int, top: int) -> list[int | None]:
+    """Return the rows to show; None stands for those that are left out."""
     if top < 2:
         raise InputError(f"Expected `top` to be at least 2, but got {top!r}.")
-    if n_people <= top:
-        return list(range(n_people))
+    if n <= top:
+        return list(range(n))
     worst = top // 2
-    return [*range(top - worst), None, *range(n_people - worst, n_people)]
+    return [*range(top - worst), None, *range(n - worst, n)]
 
 
-def _draw_person(axes: Axes, place: int, person: dict[str, Any]) -> None:
-    low, high, flags = person["low"], person["high"], person["flags"]
+def _draw_annotator(
+    axes: Axes, place: int, numbers: tuple[float, float, float], flags: Flags, remark: str
+) -> None:
+    skill, low, high = numbers
     marker, colour = _mark(flags)
     look: Any = {"markerfacecolor": "white" if flags else colour, "markeredgewidth": 1.6}
     axes.plot([low, high], [place, place], color=colour, linewidth=2.2, alpha=0.45, zorder=2)
-    axes.plot(person["skill"], place, marker, color=colour, markersize=6, zorder=3, **look)
-    if not flags:
+    axes.plot(skill, place, marker, color=colour, markersize=6, zorder=3, **look)
+    if not remark:
         return
-    # On whichever side of the interval there is more room.
+    # On the side of the interval that has more room.
     right = 1 - high > low
     axes.annotate(
-        shown(flags, 48),
+        shown(remark, 64),
         (high if right else low, place),
         (7 if right else -7, 0),
         textcoords="offset points",
@@ -150,11 +160,11 @@ def _draw_person(axes: Axes, place: int, person: dict[str, Any]) -> None:
     )
 
 
-def _mark(flags: str) -> tuple[str, str]:
-    """Give marker and colour: to have given few labels is no fault."""
-    if flags in ("few labels", "no labels"):
-        return "o", PALE
-    return ("D", ALARM) if flags else ("o", PALETTE[0])
+def _mark(flags: Flags) -> tuple[str, str]:
+    """Return marker and colour: few labels are not a fault."""
+    if any(flag.needs_attention for flag in flags):
+        return "D", ALARM
+    return "o", PALE if flags else PALETTE[0]
 
 
 def reliability(
@@ -165,20 +175,20 @@ def reliability(
     confidence: ArrayLike | None = None,
     n_bins: int = 10,
 ) -> Axes:
-    """Draw how often items are right against how sure they are said to be.
+    """Draw how often items are correct against their confidence.
 
-    Bins have equally many items; bars are 90 % intervals of the share that is right. Points below
-    the diagonal are too sure of themselves.
+    Bins have equally many items; bars are 90 % intervals of the share of correct items. Points
+    below the diagonal are overconfident.
 
     Parameters
     ----------
     posterior : array of shape (n_items, n_classes)
-        `posterior_` of a model, or what `predict_proba` gives.
+        `posterior_` of a model, or the result of `predict_proba`.
     truth : array of int, shape (n_items,)
-        The class of each item as a code, -1 where it is unknown.
+        The class of each item as a code, -1 if unknown.
     ax : matplotlib axes, optional
     confidence : array of shape (n_items,), optional
-        `confidence_` of a model; the highest probability unless given.
+        `confidence_` of a model; the highest probability by default.
     n_bins : int
 
     Returns
@@ -195,60 +205,58 @@ def reliability(
     axes.plot(curve.confidence, curve.accuracy, "o-", color=PALETTE[0], markersize=6, linewidth=1.4)
     least = max(0.0, float(min(low.min(), curve.confidence.min())) - 0.05)
     axes.set(xlim=(least, 1.01), ylim=(least, 1.01), aspect="equal")
-    axes.set_xlabel("how sure", color=PALE)
-    axes.set_ylabel("how often right", color=PALE)
+    axes.set_xlabel("confidence", color=PALE)
+    axes.set_ylabel("share of correct items", color=PALE)
     make_plain(axes)
-    sizes = sorted({int(size) for size in curve.n_items})
-    many = " or ".join(f"{size:,}" for size in sizes)
-    write_title(
-        axes,
-        f"Calibration error {calibration_error(*compared):.3f}",
-        f"{curve.n_items.sum():,} items, {many} a point",
-    )
+    sizes = " or ".join(f"{size:,}" for size in sorted(set(curve.n_items.tolist())))
+    error = f"Calibration error {calibration_error(*compared):.3f}"
+    write_title(axes, error, f"{curve.n_items.sum():,} items, {sizes} per point")
     return axes
 
 
-def items(model: Diagnosed, ax: Axes | None = None, top: int = 12) -> Axes:
-    """Draw the items in most doubt: what each may be, and the labels it was given.
+def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
+    """Draw the least certain items: the probabilities of their classes, and their labels.
 
-    The least sure by `confidence_`, as in the report; items without labels are left out.
+    The lowest by `confidence_`, as in the report; items without labels are left out.
 
     Parameters
     ----------
     model : fitted classifier or aggregation
     ax : matplotlib axes, optional
     top : int
-        How many, those in most doubt first.
+        How many, the least certain first.
 
     Returns
     -------
     matplotlib axes
     """
-    table, chances = model.table_, model._chances()
+    check_is_fitted(model)
+    result, table = model.result_, model.result_.table
+    posterior = calibrated_posterior(result)
     labelled = np.flatnonzero(table.labels_per_item() > 0)
-    sure = chances[labelled, model._estimate()[labelled]]
-    doubtful = labelled[np.argsort(sure, kind="stable")[:top]]
-    parts, names = _likely_classes(chances[doubtful], table.classes.tolist())
-    axes = new_axes(ax, 6.4, 0.5 * len(doubtful) + 1.1)
-    for place, (item, shares) in enumerate(zip(doubtful, parts, strict=True)):
+    confidence = posterior[labelled, result.estimate[labelled]]
+    worst = labelled[np.argsort(confidence, kind="stable")[:top]]
+    parts, names = _likely_classes(posterior[worst], table.classes.tolist())
+    axes = new_axes(ax, 6.4, 0.5 * len(worst) + 1.1)
+    for place, (item, shares) in enumerate(zip(worst, parts, strict=True)):
         _draw_shares(axes, place, shares, names)
-        said = table.label[table.offsets[item] : table.offsets[item + 1]]
-        text = shown(_votes(table.classes[said].tolist()), 90)
+        labels = table.label[table.offsets[item] : table.offsets[item + 1]]
+        text = shown(_votes(table.classes[labels].tolist()), 90)
         axes.text(0, place - 0.3, text, fontsize=7.5, color=PALE, va="center", parse_math=False)
-    ticks: Any = [shown(name) for name in table.items[doubtful].tolist()]
+    ticks: Any = [shown(name) for name in table.items[worst].tolist()]
     axes.set_yticks(range(len(ticks)), ticks, color=INK, parse_math=False)
     axes.set(xlim=(0, 1), ylim=(len(ticks) - 0.4, -0.6))
-    axes.set_xlabel("probability of each class; above it, the labels given", color=PALE)
+    axes.set_xlabel("probability of each class; above it, the labels", color=PALE)
     make_plain(axes)
     axes.grid(visible=False)
-    write_title(axes, "Items in doubt", f"{len(ticks):,} of {len(labelled):,}")
+    write_title(axes, "Least certain items", f"{len(ticks):,} of {len(labelled):,}")
     return axes
 
 
 def _likely_classes(
     posterior: NDArray[Any], classes: Sequence[Any]
 ) -> tuple[NDArray[Any], list[str]]:
-    """Keep the classes with most of the probability, as many as there are colours."""
+    """Keep the most probable classes, as many as there are colours."""
     if len(classes) <= len(PALETTE):
         return posterior, [shown(name) for name in classes]
     kept = np.sort(np.argsort(-posterior.sum(axis=0), kind="stable")[: len(PALETTE)])
@@ -258,39 +266,35 @@ def _likely_classes(
 
 
 def _draw_shares(axes: Axes, place: int, shares: NDArray[Any], names: Sequence[str]) -> None:
-    """Draw one bar of class after class, each with its name where it fits."""
+    """Draw one stacked bar, with the name of each class if it fits."""
     starts = np.cumsum(shares) - shares
     for share, start, name, colour in zip(shares, starts, names, (*PALETTE, OTHERS), strict=False):
         look: Any = {"color": colour, "edgecolor": "white", "linewidth": 0.8}
         bar = axes.barh(place + 0.12, share, 0.46, start, **look)[0]
-        said = f"{name} {100 * share:.0f} %"
-        if share > 0.012 * len(said) + 0.02:
+        text = f"{name} {100 * share:.0f} %"
+        if share > 0.012 * len(text) + 0.02:
             ink = "white" if colour in ("#0072B2", "#009E73", "#D55E00") else INK
             where: Any = {"ha": "center", "va": "center", "clip_path": bar, "parse_math": False}
-            axes.text(start + share / 2, place + 0.13, said, fontsize=7.5, color=ink, **where)
+            axes.text(start + share / 2, place + 0.13, text, fontsize=7.5, color=ink, **where)
 
 
-def _votes(labels: Iterable[Any]) -> str:
+def _votes(labels: Sequence[Any]) -> str:
     """Count labels in words: "cat x 2, dog"."""
-    counts: dict[str, int] = {}
-    for label in labels:
-        counts[str(label)] = counts.get(str(label), 0) + 1
-    ordered = sorted(counts.items(), key=lambda pair: -pair[1])
-    said = (label if count == 1 else f"{label} x {count}" for label, count in ordered)
-    return ", ".join(said)
+    counts = Counter(map(str, labels)).most_common()
+    return ", ".join(label if n == 1 else f"{label} x {n}" for label, n in counts)
 
 
-def _matrices(model: Fitted) -> NDArray[Any]:
-    matrices: NDArray[Any] | None = getattr(model, "confusion_", None)
-    if matrices is None:
+def _annotated_result(model: Fitted) -> CrowdResult:
+    check_is_fitted(model)
+    if not model.result_.models_annotators:
         raise InputError(
-            f"{type(model).__name__} has learned nothing of annotators: draw a fitted method that "
-            "has `confusion_`."
+            f"{type(model).__name__} does not model annotators, or there is one class only: draw a "
+            "fitted method that has `confusion_`."
         )
-    return matrices
+    return model.result_
 
 
-def _place(table: LabelTable, annotator: Any) -> int:
+def _find_annotator(table: LabelTable, annotator: Any) -> int:
     place = int(look_up(as_names([annotator]), table.annotators)[0])
     if place < 0:
         names = first_few(table.annotators)

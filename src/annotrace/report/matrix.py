@@ -1,4 +1,4 @@
-"""A confusion matrix as a picture, on any axes."""
+"""Drawing of a confusion matrix on any axes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from annotrace.report.canvas import INK, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_CELLS_IN_WORDS = 12
-MOST_NAMES_OF_CLASSES = 40
+MAX_CLASSES_WITH_NUMBERS = 12
+MAX_CLASSES_WITH_NAMES = 40
 
 
 def draw_matrix(
@@ -31,11 +31,11 @@ def draw_matrix(
     axes : matplotlib axes
     matrix : ndarray of shape (n_classes, n_classes)
     classes : sequence of length n_classes, optional
-        Their names; left out where there are too many to read.
+        Their names; left out if there are too many to read.
     percent : bool
-        Write the rounded per cents into the cells, where they are few enough to read.
+        Write rounded percentages into the cells, if there are few enough to read.
     fontsize : float, optional
-        Of the per cents; names are a little larger. What fits into a cell unless given.
+        Of the percentages; names are a little larger. By default what fits into a cell.
     """
     if fontsize is None:
         fontsize = float(np.clip(0.36 * _cell_in_points(axes, len(matrix)), 4, 8))
@@ -43,7 +43,7 @@ def draw_matrix(
     axes.grid(visible=False)
     axes.tick_params(length=0)
     axes.spines[:].set(visible=True, color="#cccccc")
-    if classes is None or len(classes) > MOST_NAMES_OF_CLASSES:
+    if classes is None or len(classes) > MAX_CLASSES_WITH_NAMES:
         axes.set(xticks=[], yticks=[])
     else:
         names: Any = [shown(name) for name in classes]
@@ -51,7 +51,7 @@ def draw_matrix(
         turned = 90 if max(map(len, names)) * len(names) > 36 else 0
         axes.set_xticks(places, names, rotation=turned, fontsize=fontsize + 1, parse_math=False)
         axes.set_yticks(places, names, fontsize=fontsize + 1, parse_math=False)
-    if percent and len(matrix) <= MOST_CELLS_IN_WORDS:
+    if percent and len(matrix) <= MAX_CLASSES_WITH_NUMBERS:
         _write_cells(axes, matrix, fontsize)
 
 

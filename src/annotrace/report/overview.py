@@ -1,50 +1,64 @@
-"""The first screen: how good labels and estimated truth are, the verdict, what to do next.
+"""The first screen: quality of labels and estimated classes, the verdict, and what to do next.
 
-Shares come with a range. Its upper end is what the method itself says, which takes people's
-mistakes for independent; the estimate allows for mistakes made together
-(`annotrace.diagnosis.confidence`), and the lower end for the usual error of that. On eleven public
-crowds (LabelMe by `auto`, ten by `hierarchical`) the true shares of right labels and of right
-estimates were within their ranges each time; the estimates were off by .02 and .05 in the mean.
+Shares come with a range. Its upper end follows from the posterior, which assumes independent
+errors; the estimate allows for errors that annotators share (`annotrace.diagnosis.confidence`), and
+the lower end for the usual error of that. On eleven public crowds (LabelMe by `auto`, ten by
+`hierarchical`) the true shares of correct labels and correct estimates were always within their
+ranges; the estimates were off by .02 and .05 on average.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.diagnosis import Diagnosis
 from annotrace.diagnosis.calibration import share_interval
-from annotrace.diagnosis.confidence import USUAL_ERROR
+from annotrace.diagnosis.confidence import USUAL_ERROR, independent_posterior
+from annotrace.diagnosis.flags import FlagKind
 from annotrace.diagnosis.identifiability import TWO_SIDED_90
-from annotrace.diagnosis.known_truth import Contradiction, contradiction
-from annotrace.labels import LabelTable
-from annotrace.report.result import Result
+from annotrace.diagnosis.known_truth import Contradiction, find_contradiction
+from annotrace.diagnosis.suspects import label_probabilities
+from annotrace.errors import count
+from annotrace.report.review import CERTAIN
+from annotrace.report.view import ReportView
 
-# An item is in doubt where its class is right with less than this chance.
-SURE = 0.8
-# A label is probably wrong where it is right with less than this chance.
+# A label is probably wrong if it is correct with a lower probability.
 WRONG = 0.1
 _NAMED = 5
+_ABOUT_ANNOTATORS: dict[FlagKind, str] = {
+    "spammer": "Leave out the labels of people who answer without looking at the item",
+    "adversarial": "Ask people who are correct less often than by chance how they understood the "
+    "task",
+}
 
 
 class Share(NamedTuple):
-    """A share with its range, each 0 to 1; `measured` on so many items of known truth, or None."""
+    """A share with its range, 0 to 1; `n_measured` items of known truth, or None if estimated."""
 
     value: float
     low: float
     high: float
-    measured: int | None = None
+    n_measured: int | None = None
 
 
 class Step(NamedTuple):
-    """Something to do: words, the annotators it is about, and the section that has more."""
+    """Something to do: text, the annotators concerned, and the section with more about it."""
 
     text: str
     names: tuple[str, ...] = ()
-    more: int = 0
+    n_more: int = 0
     section: str = ""
+
+
+class Headline(NamedTuple):
+    """The verdict for managers; `tone` is "good", "care", "bad" or "unknown"."""
+
+    tone: str
+    title: str
+    lead: str
 
 
 class Overview(NamedTuple):
@@ -52,189 +66,155 @@ class Overview(NamedTuple):
 
     Attributes
     ----------
-    n_items, n_annotators, n_labels, n_classes, n_unlabelled : int
+    headline : Headline
     labels, truth : Share or None
-        How many labels, and how many estimated classes, are right; None where it is not known.
-    tone : {"good", "care", "bad", "unknown"}
-    headline, lead : str
+        The shares of correct labels and of correct estimated classes; None if unknown.
     reasons : tuple of str
     steps : tuple of Step
-    n_doubtful, n_wrong, n_flagged : int
-        Items in doubt, labels probably wrong, annotators with something to look at.
+    n_unlabelled, n_uncertain, n_wrong, n_flagged : int
+        Items without labels, uncertain items, labels that are probably wrong, and annotators who
+        need attention.
     """
 
-    n_items: int
-    n_annotators: int
-    n_labels: int
-    n_classes: int
-    n_unlabelled: int
+    headline: Headline
     labels: Share | None
     truth: Share | None
-    tone: str
-    headline: str
-    lead: str
     reasons: tuple[str, ...]
     steps: tuple[Step, ...]
-    n_doubtful: int
+    n_unlabelled: int
+    n_uncertain: int
     n_wrong: int
     n_flagged: int
 
 
-def overview_of(result: Result) -> Overview:
-    """Work out what the first screen says."""
-    table = result.table
-    judged = result.judgement is not None and result.compared
-    refuted = contradiction(table, result.estimate, result.confidence) if judged else None
-    tone, headline, lead = _said(result, refuted)
-    labelled = table.labels_per_item() > 0
-    n_doubtful = int(np.sum((result.confidence < SURE) & labelled))
-    n_wrong = int(np.sum(label_chances(result) < WRONG))
+def overview_of(view: ReportView) -> Overview:
+    """Compute what the first screen says."""
+    diagnosis = view.diagnosis
+    judged = diagnosis is not None and view.result.is_comparable
+    contradiction = find_contradiction(view.result) if judged else None
+    labelled = view.table.labels_per_item() > 0
+    n_uncertain = int(np.sum((view.confidence < CERTAIN) & labelled))
+    n_wrong = int(np.sum(label_probabilities(view.table, view.posterior) < WRONG))
+    flags = () if diagnosis is None else diagnosis.flags
     return Overview(
-        n_items=table.n_items,
-        n_annotators=table.n_annotators,
-        n_labels=table.n_labels,
-        n_classes=table.n_classes,
+        headline=_headline(view, contradiction),
+        labels=_correct_labels(view),
+        truth=_correct_estimates(view),
+        reasons=() if diagnosis is None else diagnosis.reason_texts,
+        steps=tuple(_steps(view, contradiction, n_uncertain, n_wrong)),
         n_unlabelled=int(np.sum(~labelled)),
-        labels=_labels_right(result),
-        truth=_truth_right(result),
-        tone=tone,
-        headline=headline,
-        lead=lead,
-        reasons=() if result.judgement is None else result.judgement.reasons,
-        steps=tuple(_steps(result, refuted, n_doubtful, n_wrong)),
-        n_doubtful=n_doubtful,
+        n_uncertain=n_uncertain,
         n_wrong=n_wrong,
-        n_flagged=sum(map(is_worrying, result.crowd.flags)) if result.crowd is not None else 0,
+        n_flagged=sum(any(flag.needs_attention for flag in own) for own in flags),
     )
 
 
-def label_chances(result: Result) -> NDArray[np.float64]:
-    """Give the chance that each label is right, shape (n_labels,)."""
-    chances: NDArray[np.float64] = result.chances[result.table.item, result.table.label]
-    return chances
-
-
-def is_worrying(flags: Sequence[str]) -> bool:
-    """Tell whether flags say more than that labels are few."""
-    return any(flag not in ("few labels", "no labels") for flag in flags)
-
-
-def _labels_right(result: Result) -> Share | None:
-    table = result.table
+def _correct_labels(view: ReportView) -> Share | None:
+    table = view.table
     if table.truth is not None and (known := table.truth[table.item] >= 0).any():
         return _measured((table.truth[table.item] == table.label)[known])
-    if result.crowd is None or not result.compared or table.n_labels == 0:
+    if table.n_labels == 0:
         return None
-    independent = float(result.posterior[table.item, table.label].mean())
-    return _share(float(label_chances(result).mean()), independent, table.n_labels)
+    return _estimated(view, lambda posterior: label_probabilities(table, posterior))
 
 
-def _truth_right(result: Result) -> Share | None:
-    table = result.table
-    if table.truth is not None and (known := table.truth >= 0).any():
-        return _measured((table.truth == result.estimate)[known])
-    if result.crowd is None or not result.compared:
+def _correct_estimates(view: ReportView) -> Share | None:
+    truth, estimate = view.table.truth, view.result.estimate
+    if truth is not None and (known := truth >= 0).any():
+        return _measured((truth == estimate)[known])
+    return _estimated(view, lambda posterior: posterior[np.arange(len(estimate)), estimate])
+
+
+def _estimated(view: ReportView, probabilities: Any) -> Share | None:
+    """Return the mean of some probabilities, which are a function of the posterior."""
+    if view.diagnosis is None or not view.result.is_comparable:
         return None
-    independent = float(result.posterior.max(axis=1).mean())
-    return _share(float(result.confidence.mean()), independent, table.n_items)
-
-
-def _share(value: float, independent: float, n: int) -> Share:
-    high = max(value, independent)
-    high += TWO_SIDED_90 * float(np.sqrt(high * (1 - high) / max(n, 1)))
+    each = probabilities(view.posterior)
+    value = float(each.mean())
+    high = max(value, float(probabilities(independent_posterior(view.result)).mean()))
+    high += TWO_SIDED_90 * float(np.sqrt(high * (1 - high) / max(len(each), 1)))
     return Share(value, max(value - USUAL_ERROR, 0.0), min(high, 1.0))
 
 
-def _measured(right: NDArray[np.bool_]) -> Share:
-    """Give a share that was counted, with its 90 % interval."""
-    n, share = len(right), float(right.mean())
+def _measured(correct: NDArray[np.bool_]) -> Share:
+    n, share = len(correct), float(correct.mean())
     low, high = share_interval(share, n)
     return Share(share, float(low), float(high), n)
 
 
-def _said(result: Result, refuted: Contradiction | None) -> tuple[str, str, str]:
-    judgement = result.judgement
-    if refuted is not None:
-        return "bad", "The labels do not show the truth", str(refuted)
-    if judgement is None:
-        return (
+def _headline(view: ReportView, contradiction: Contradiction | None) -> Headline:
+    diagnosis = view.diagnosis
+    if contradiction is not None:
+        return Headline("bad", "Known answers contradict the result", str(contradiction))
+    if diagnosis is None:
+        return Headline(
             "unknown",
-            "Not known whether the labels show the truth",
-            f"The method used, {result.method}, learns no skills of annotators: nobody is ranked "
-            "here, and which items are in doubt is the method's own word, unchecked.",
+            "The quality of the labels is unknown",
+            f"The method used, {view.method}, does not model annotators: nobody is ranked here, "
+            "and the probabilities of items are the method's own, unchecked.",
         )
-    if judgement.verdict == "identified":
-        return (
+    if diagnosis.verdict == "identified":
+        return Headline(
             "good",
-            "The labels show the truth",
-            "Every class is called by its own name clearly more often than any other class is. "
-            "What no labels can show is a mistake that everybody makes alike.",
+            "The labels identify the true classes",
+            "Every class is given its own name clearly more often than any other class is. No "
+            "labels can show an error that everybody makes alike.",
         )
-    if judgement.verdict == "weak":
-        return "care", "Take the result with care", _how_weak(result.table, judgement.weak_classes)
-    return (
+    if diagnosis.verdict == "weak":
+        return Headline("care", "Use the result with care", _weakness(view, diagnosis))
+    return Headline(
         "bad",
-        "From these labels the truth cannot be told",
-        "Use nothing below before the reasons are dealt with: it may be wrong altogether.",
+        "These labels do not identify the true classes",
+        "Do not use the results below until the reasons have been dealt with: they may be "
+        "completely wrong.",
     )
 
 
-def _how_weak(table: LabelTable, classes: NDArray[Any]) -> str:
-    if len(classes) == 0:
-        return "The labels show the truth only in part."
-    names = ", ".join(map(str, table.classes[classes[:_NAMED]].tolist()))
-    more = f" and {len(classes) - _NAMED} more" if len(classes) > _NAMED else ""
+def _weakness(view: ReportView, diagnosis: Diagnosis) -> str:
+    weak, table = diagnosis.weak_classes, view.table
+    if len(weak) == 0:
+        return "The labels identify the true classes only in part."
+    names = ", ".join(map(str, table.classes[weak[:_NAMED]].tolist()))
+    more = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
     return (
-        f"The labels show the truth, but not well enough for {len(classes)} of "
-        f"{table.n_classes} classes: {names}{more}."
+        "The labels identify the true classes, but not well enough for "
+        f"{len(weak)} of {table.n_classes} classes: {names}{more}."
     )
 
 
 def _steps(
-    result: Result, refuted: Contradiction | None, n_doubtful: int, n_wrong: int
+    view: ReportView, contradiction: Contradiction | None, n_uncertain: int, n_wrong: int
 ) -> list[Step]:
-    steps = [] if refuted is None else [Step(refuted.advice)]
-    if result.judgement is None:
-        steps.append(Step(_another_method(result)))
+    steps = [] if contradiction is None else [Step(contradiction.advice)]
+    if view.diagnosis is None:
+        steps.append(Step(_another_method(view)))
     else:
-        steps += [Step(advice) for advice in result.judgement.advice]
-        steps += _about_people(result)
-    if n_doubtful:
-        what = "1 item is" if n_doubtful == 1 else f"{n_doubtful:,} items are"
-        steps.append(
-            Step(f"{what} in doubt: look at the worst, or ask for more labels.", (), 0, "items")
-        )
+        steps += [Step(advice) for advice in view.diagnosis.advice]
+        steps += _about_annotators(view.diagnosis)
+    if n_uncertain:
+        what = f"{count(n_uncertain, 'item')} {'is' if n_uncertain == 1 else 'are'} uncertain"
+        steps.append(Step(f"{what}: look at the worst, or collect more labels.", section="items"))
     if n_wrong:
-        what = "1 label is" if n_wrong == 1 else f"{n_wrong:,} labels are"
-        steps.append(Step(f"{what} probably wrong: check the worst.", (), 0, "labels"))
-    return steps or [Step("Nothing needs doing: use the estimated truth as it is.")]
+        what = f"{count(n_wrong, 'label')} {'is' if n_wrong == 1 else 'are'} probably wrong"
+        steps.append(Step(f"{what}: check the worst.", section="labels"))
+    return steps or [Step("Nothing to do: use the estimated classes as they are.")]
 
 
-def _another_method(result: Result) -> str:
-    if result.table.n_classes < 2:
-        return "There is one class only, and nothing to tell apart: check the labels."
+def _another_method(view: ReportView) -> str:
+    if view.table.n_classes < 2:
+        return "There is one class only, so there is nothing to distinguish: check the labels."
     return (
-        "To know how far each annotator can be trusted, learn again with the recommended method, "
-        "auto, or with annotrace aggregate where there are labels only."
+        "To see how reliable each annotator is, fit again with the recommended method, auto, or "
+        "use annotrace aggregate if there are labels only."
     )
 
 
-def _about_people(result: Result) -> list[Step]:
-    said = {
-        "spammer": "Leave out the labels of those whose answers do not depend on the item",
-        "adversarial": "Ask those who are right less often than by chance what they understood",
-        "copies": "Ask those who answer like another, even against all others, whether they are "
-        "one person or share their answers; if not, they may know better than the others",
-    }
+def _about_annotators(diagnosis: Diagnosis) -> list[Step]:
     steps = []
-    for kind, text in said.items():
-        who = _flagged(result, kind)
-        if who:
-            steps.append(Step(text, tuple(who[:_NAMED]), max(len(who) - _NAMED, 0), "annotators"))
+    for kind, text in _ABOUT_ANNOTATORS.items():
+        flagged = [any(flag.kind == kind for flag in own) for own in diagnosis.flags]
+        names = [str(name) for name in diagnosis.table.annotators[np.array(flagged)].tolist()]
+        if names:
+            more = max(len(names) - _NAMED, 0)
+            steps.append(Step(text, tuple(names[:_NAMED]), more, "annotators"))
     return steps
-
-
-def _flagged(result: Result, kind: str) -> list[str]:
-    crowd, names = result.crowd, result.table.annotators
-    flags = () if crowd is None else crowd.flags
-    return [str(names[k]) for k, own in enumerate(flags) if any(f.startswith(kind) for f in own)]

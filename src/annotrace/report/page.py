@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from annotrace.diagnosis.confidence import USUAL_ERROR
-from annotrace.report.classes import agreement_of, classes_of
+from annotrace.report.annotators import MAX_MATRIX_CLASSES, SHOWN_OF_EACH, annotator_section
+from annotrace.report.classes import agreement_of, class_section
 from annotrace.report.curves import HEIGHT, WIDTH, curves_of
-from annotrace.report.doubts import doubtful_items, suspect_labels
-from annotrace.report.overview import SURE, WRONG, overview_of
-from annotrace.report.people import MOST_CLASSES, SHOWN_OF_EACH, people_of
+from annotrace.report.overview import WRONG, overview_of
 from annotrace.report.pictures import pictures_of
-from annotrace.report.result import Fitted, Result, result_of
+from annotrace.report.review import CERTAIN, suspect_labels, uncertain_items
+from annotrace.report.view import Fitted, ReportView, view_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# Longer names of classes are cut in matrices, where they stand many times; tables have them whole.
+TEMPLATES = Path(__file__).parent / "templates"
+# Longer names of classes are cut in matrices, where they repeat; tables show them whole.
 _LONGEST_IN_MATRIX = 40
 
 
@@ -33,15 +34,15 @@ def write_report(
     images: Any = None,
     title: str = "Annotation report",
 ) -> None:
-    """Write what was learned of labels and annotators as one HTML page, for people.
+    """Write what a fit says about labels and annotators as one HTML page, for managers.
 
     Parameters
     ----------
-    model : fitted classifier or aggregation, or what `annotrace.load` gives
+    model : fitted classifier or aggregation
     path : str or Path
         The file to write; it needs no other file and no network.
     anonymous : bool
-        Call annotators "Annotator 1", "Annotator 2" and so on, from the highest skill down.
+        Show annotators as "Annotator 1", "Annotator 2" and so on, by falling skill.
     images : folder, or array of shape (n_items, height, width[, channels]), optional
         Pictures of the items: a folder with files named like the items, or an array in the order
         of `X` in `fit`.
@@ -59,47 +60,49 @@ def write_report(
     """
     from annotrace.labels.writing import atomic_write
 
-    page = render(result_of(model, anonymous=anonymous), images=images, title=title)
+    page = render(view_of(model, anonymous=anonymous), images=images, title=title)
     with atomic_write(Path(path)) as file:
         file.write(page.encode("utf-8"))
 
 
-def render(result: Result, *, images: Any = None, title: str = "Annotation report") -> str:
-    """Give the page as text; parameters as in `write_report`."""
-    pictures = pictures_of(images, result.table)
-    script = _file("report.js")
+def render(view: ReportView, *, images: Any = None, title: str = "Annotation report") -> str:
+    """Return the page as text; parameters as in `write_report`."""
+    pictures = pictures_of(images, view.table)
+    script = _read("report.js")
     return (
         _environment()
         .get_template("report.html.jinja")
         .render(
             title=title,
             written=date.today(),
-            result=result,
-            overview=overview_of(result),
-            people=people_of(result),
-            items=doubtful_items(result, pictures),
-            labels=suspect_labels(result, pictures),
-            classes=classes_of(result),
-            agreement=agreement_of(result.table),
-            curves=curves_of(result),
+            view=view,
+            table=view.table,
+            diagnosis=view.diagnosis,
+            overview=overview_of(view),
+            annotators=annotator_section(view),
+            items=uncertain_items(view, pictures),
+            labels=suspect_labels(view, pictures),
+            classes=class_section(view),
+            agreement=agreement_of(view.table),
+            curves=curves_of(view.history, view.objective),
             limits={
-                "sure": SURE,
+                "certain": CERTAIN,
                 "wrong": WRONG,
                 "usual_error": USUAL_ERROR,
                 "of_each": SHOWN_OF_EACH,
-                "classes": MOST_CLASSES,
+                "classes": MAX_MATRIX_CLASSES,
                 "curve": (WIDTH, HEIGHT),
             },
-            css=_file("report.css"),
+            css=_read("report.css"),
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
 
 
-def _file(name: str) -> str:
-    # Browsers read every line end as a line feed before they take the hash: so must this.
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+def _read(name: str) -> str:
+    # Browsers convert line ends to line feeds before they compute the hash, and so does this.
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -107,24 +110,19 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "percent": percent,
-        "name": name,
-        "cut": cut,
-        "count": count,
-        "whole": whole,
-    }
+    for text_filter in (percent, whole, number, name, short_name):
+        environment.filters[text_filter.__name__] = text_filter
     return environment
 
 
 def percent(share: float) -> str:
-    """Write a share in percent, never rounded to certain."""
+    """Return a share in percent, never rounded to certain."""
     if 0 < share < 0.005:
         return "<1\u202f%"
     if 0.995 <= share < 0.99995:
@@ -133,17 +131,17 @@ def percent(share: float) -> str:
 
 
 def whole(share: float) -> int:
-    """Give a share as a whole number of percent."""
+    """Return a share as a whole number of percent."""
     return round(100 * share)
 
 
-def count(number: float) -> str:
-    """Write a number with separators."""
-    return f"{number:,.0f}"
+def number(value: float) -> str:
+    """Return a number with thousands separators."""
+    return f"{value:,.0f}"
 
 
 def name(text: str) -> Any:
-    """Show a name as itself, whatever is in it, apart from the direction of the text around it."""
+    """Return a name as text of its own direction, whatever it contains."""
     from markupsafe import Markup, escape
 
     # A page cannot hold U+0000, and would turn a lone carriage return into a line feed.
@@ -151,6 +149,6 @@ def name(text: str) -> Any:
     return Markup(f'<bdi class="name">{shown}</bdi>')
 
 
-def cut(text: str) -> Any:
-    """Show a name as `name` does, cut where it is long."""
+def short_name(text: str) -> Any:
+    """Return a name as `name` does, cut if it is long."""
     return name(text if len(text) <= _LONGEST_IN_MATRIX else text[: _LONGEST_IN_MATRIX - 1] + "…")

@@ -18,20 +18,20 @@ from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
 
-# From an item's number to a data URI, or "" where it has no picture.
+# From the code of an item to a data URI, or "" if it has no picture.
 Pictures: TypeAlias = Callable[[int], str]
 
 LARGEST = 128
 
 
 def pictures_of(images: Any, table: LabelTable) -> Pictures:
-    """Find the picture of each item.
+    """Return a function from items to their pictures.
 
     Parameters
     ----------
     images : None, folder, or array of shape (n_items, height, width[, channels])
         A folder is matched by the items' names; an array has the items in the order of the table,
-        which is that of `X` in `fit`. Floats are scaled from the least to the largest.
+        which is that of `X` in `fit`. Floats are scaled from the smallest to the largest.
     table : LabelTable
     """
     if images is None:
@@ -72,7 +72,7 @@ def _from_array(images: NDArray[Any], n_items: int) -> Pictures:
 
 
 def _encode(image: Any) -> str:
-    """Give a picture as a data URI: tiny ones as they are, the rest as small jpeg."""
+    """Return a picture as a data URI: tiny ones unchanged, others as small jpeg."""
     tiny = max(image.size) <= 32
     image = image.convert("L" if image.mode == "L" else "RGB")
     image.thumbnail((LARGEST, LARGEST))

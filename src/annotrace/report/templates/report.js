@@ -1,5 +1,5 @@
 "use strict";
-// The page is whole without this: it only sorts and filters the tables, and folds the matrices.
+// The page is complete without this: it only sorts and filters the tables, and folds the matrices.
 (() => {
   document.documentElement.classList.add("js");
   const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
@@ -58,7 +58,7 @@
     const search = controls.querySelector("[type=search]");
     const check = controls.querySelector("[type=checkbox]");
     const all = controls.querySelector(".all");
-    const said = controls.querySelector("[role=status]");
+    const status = controls.querySelector("[role=status]");
     const entries = [...table.tBodies].map((entry) => [entry.rows[0].textContent.toLowerCase(), entry]);
 
     const filter = () => {
@@ -70,7 +70,7 @@
         shown += kept;
       }
       const total = entries.length.toLocaleString("en");
-      said.textContent = shown === entries.length ? `${total} shown` : `${shown.toLocaleString("en")} of ${total} shown`;
+      status.textContent = shown === entries.length ? `${total} shown` : `${shown.toLocaleString("en")} of ${total} shown`;
     };
 
     search.addEventListener("input", filter);

@@ -1,4 +1,4 @@
-"""Who can be asked: by name, with the labels they can give and what one costs."""
+"""The annotators who can be asked, with their capacity and the cost of their labels."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Cost: TypeAlias = float | Mapping[Any, float]
 UNLIMITED = np.iinfo(np.int64).max
 
 
-class People:
-    """Those of the table, then newcomers, with capacity and cost by code.
+class AvailableAnnotators:
+    """The annotators of the table, followed by new ones.
 
     Parameters
     ----------
@@ -30,20 +30,22 @@ class People:
 
     Attributes
     ----------
-    names : ndarray of shape (n_people,)
-    capacity : ndarray of shape (n_people,), int64
+    names : ndarray of shape (n_annotators + n_new,)
+    n_new : int
+    capacity : ndarray of shape (n_annotators + n_new,), int64
         0 for those who cannot be asked.
-    cost : ndarray of shape (n_people,)
+    cost : ndarray of shape (n_annotators + n_new,)
     """
 
     def __init__(self, known: Names, available: Available, cost: Cost) -> None:
         self.names, self.capacity = _capacities(known, available)
+        self.n_new = len(self.names) - len(known)
         self.cost = _costs(self.names, cost)
 
 
 def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.int64]]:
     if available is None or isinstance(available, int | np.integer):
-        each = UNLIMITED if available is None else _as_capacity(available, "each annotator")
+        each = _as_capacity(available, "each annotator")
         return known, np.full(len(known), each, np.int64)
     if isinstance(available, str):
         raise InputError(
@@ -61,11 +63,11 @@ def _capacities(known: Names, available: Available) -> tuple[Names, NDArray[np.i
 
 
 def _limits(series: Any) -> dict[Any, Any]:
-    """Give a pandas series as the mapping from its index that it is, if its index is one."""
+    """Convert a pandas series to a dict by its index, unless it has the default index."""
     if has_default_index(series):
         raise InputError(
-            "Expected `available` to be names, or numbers of labels by name, but in this series "
-            "that cannot be told: pass its .tolist() for names, or its .to_dict() for numbers."
+            "Expected `available` to be names, or numbers of labels by name, but this series may "
+            "be either: pass its .tolist() for names, or its .to_dict() for numbers."
         )
     return series_to_dict(series, "available")
 
@@ -75,8 +77,8 @@ def _as_capacity(limit: Any, who: Any) -> int:
         return UNLIMITED
     if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0:
         raise InputError(
-            f"Expected the labels that {who} can give to be a whole number of at least 0, or None "
-            f"for any number, but got {limit!r}."
+            f"Expected the maximum number of labels by {who} to be a whole number of at least 0, "
+            f"or None for no maximum, but got {limit!r}."
         )
     return min(int(limit), UNLIMITED)
 
@@ -86,12 +88,12 @@ def _costs(names: Names, cost: Cost) -> NDArray[np.float64]:
         cost = series_to_dict(cost, "cost")
     if not isinstance(cost, Mapping):
         return np.full(len(names), _as_cost(cost, "each annotator"))
-    asked = as_names(list(cost))
-    codes = look_up(asked, names)
+    given = as_names(list(cost))
+    codes = look_up(given, names)
     if np.any(codes < 0):
         raise InputError(
             f"`cost` names {np.sum(codes < 0)} annotators who are neither in the labels nor in "
-            f"`available`: {first_few(asked[codes < 0])}."
+            f"`available`: {first_few(given[codes < 0])}."
         )
     costs = np.ones(len(names))
     costs[codes] = [_as_cost(value, who) for who, value in cost.items()]

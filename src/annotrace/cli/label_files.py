@@ -1,0 +1,220 @@
+"""Label files of the command line: reading, and what is unusual about their content."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from annotrace.cli.output import echo_warnings
+
+if TYPE_CHECKING:
+    from annotrace.labels import LabelTable
+    from annotrace.labels.columns import Layout
+    from annotrace.labels.reading import Imported
+
+FORMATS = (
+    "table",
+    "label-studio",
+    "label-studio-min",
+    "labelbox",
+    "ground-truth",
+    "argilla",
+    "prodigy",
+    "doccano",
+    "cvat",
+    "peerannot",
+)
+# What programs write for a missing label.
+MISSING = ("-1", "nan", "na", "null")
+# Few tasks have more classes, and most columns of text or numbers do.
+MANY_CLASSES = 200
+# Maximum number of pairs of names that are compared by letters: a second or two.
+MAX_PAIRS = 200_000
+TYPO = 0.8
+
+
+@dataclass(frozen=True)
+class LabelFiles:
+    """Label files and how to read them.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+    columns : dict
+        The columns that the user named, by role.
+    export : dict
+        `format`, `question` and `annotator_name` as in `LabelTable.read`.
+    choices : dict
+        `classes`, `skip` and `repeats` as in `LabelTable.read`.
+    """
+
+    paths: tuple[Path, ...]
+    columns: dict[str, str | None]
+    export: dict[str, str | None]
+    choices: dict[str, Any]
+
+    @classmethod
+    def from_paths(cls, paths: tuple[Path, ...], *options: dict[str, Any]) -> LabelFiles:
+        """Return files of which ``-`` is standard input."""
+        from annotrace.errors import InputError
+        from annotrace.labels.files import standard_input
+
+        piped = [path for path in paths if str(path) == "-"]
+        if len(piped) > 1:
+            raise InputError("Standard input (-) can be read only once: name it once.")
+        readable = tuple(standard_input() if path in piped else path for path in paths)
+        return cls(readable, *options)
+
+    def read(self) -> tuple[LabelTable, Layout | Imported | None]:
+        """Read the table; return it with the columns or answers that were used."""
+        from annotrace.labels.building import TableOptions
+        from annotrace.labels.columns import ColumnNames
+        from annotrace.labels.reading import ExportOptions, read_parts
+
+        names, options = ColumnNames(**self.columns), TableOptions(**self.choices)
+        with echo_warnings("skip"):
+            parts, used = read_parts(self.paths, names, options, ExportOptions(**self.export))
+        return LabelTable(**parts), used
+
+
+def gold_from_truth(table: LabelTable) -> dict[Any, Any]:
+    """Return the known classes, from which --learn-truth learns, by name."""
+    from annotrace.errors import InputError
+    from annotrace.labels.gold import gold_by_name
+
+    if table.truth is None:
+        raise InputError("--learn-truth needs a column of known classes: --truth COLUMN.")
+    return gold_by_name(table, table.truth)
+
+
+def describe_labels(
+    table: LabelTable, used: Layout | Imported | None, learn_truth: bool = False
+) -> str:
+    """Describe what was read, from which columns or answers, and what is unusual about it."""
+    from annotrace.errors import count, first_few
+
+    counts = [
+        count(table.n_items, "item"),
+        count(table.n_annotators, "annotator"),
+        count(table.n_labels, "label"),
+        count(table.n_classes, "class", "classes"),
+    ]
+    summary = f"{', '.join(counts)} ({first_few(table.classes, 10)})"
+    notes = (f"Note: {note}" for note in _find_oddities(table, used))
+    return "\n".join([summary, *_describe_source(used, learn_truth), *notes])
+
+
+def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[str]:
+    from annotrace.labels.reading import Imported, describe_skipped
+
+    if used is None:
+        return []
+    if not isinstance(used, Imported):
+        return [f"Columns: {_describe_columns(used, learn_truth)}"]
+    question = "" if used.question is None else f", question {used.question!r}"
+    lines = [f"Format: {used.title}{question}"]
+    return [*lines, describe_skipped(used.skipped)] if used.skipped else lines
+
+
+def _describe_columns(layout: Layout, learn_truth: bool) -> str:
+    from annotrace.errors import first_few
+
+    roles = {"item": layout.item, "annotator": layout.annotator, "label": layout.label}
+    used = [f"{role} {name!r}" for role, name in roles.items() if name is not None]
+    if layout.wide:
+        used.append(f"{len(layout.answers):,} columns of answers ({first_few(layout.answers, 10)})")
+    if layout.truth is not None:
+        use = "for training, not for evaluation" if learn_truth else "for evaluation only"
+        used.append(f"truth {layout.truth!r} ({use})")
+    return ", ".join(used)
+
+
+def _find_oddities(table: LabelTable, used: Layout | Imported | None) -> Iterator[str]:
+    """Yield what is legal but rarely intended."""
+    import numpy as np
+
+    from annotrace.errors import first_few
+
+    for what in ("classes", "annotators", "items"):
+        for names in nearly_equal(getattr(table, what).tolist())[:1]:
+            yield (
+                f"the {what} {first_few(names, 4)} differ only in capitals, spaces, a final .0 or "
+                "the encoding of accents, and count as different: write them alike in the file."
+            )
+    for name in map(str, table.classes.tolist()):
+        if name.strip().casefold() in MISSING:
+            skip = f"--skip {shlex.quote(name)}"
+            yield f"{name!r} counts as a class; if it stands for a missing label, add {skip}."
+    if table.n_classes > MANY_CLASSES:
+        yield (
+            f"{table.n_classes:,} classes are many; often the column has free text or identifiers. "
+            "If so, name the column of labels with --label."
+        )
+    if _has_header_among_rows(table, used):
+        yield (
+            "the header is repeated among the rows, as in files that were joined, and counts as a "
+            "label: remove these rows."
+        )
+    pairs = table.item.astype(np.int64) * table.n_annotators + table.annotator
+    if repeated := table.n_labels - len(np.unique(pairs)):
+        yield (
+            f"labels that repeat an item and annotator: {repeated:,}. They count as more labels, "
+            "unless --repeats is first or last."
+        )
+
+
+def _has_header_among_rows(table: LabelTable, used: Layout | Imported | None) -> bool:
+    from annotrace.labels.columns import Layout
+
+    if not isinstance(used, Layout) or used.wide:
+        return False
+    return used.annotator in table.annotators.tolist() and used.label in table.classes.tolist()
+
+
+def nearly_equal(names: Iterable[Any]) -> list[list[str]]:
+    """Group names that differ only in capitals, spaces, a final .0 or the encoding of accents."""
+    names = list(map(str, names))
+    folded = list(map(_fold, names))
+    if len(set(folded)) == len(names):
+        return []
+    groups: dict[str, list[str]] = {}
+    for name, key in zip(names, folded, strict=True):
+        groups.setdefault(key, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def similar_names(names: Iterable[str], known: Iterable[Any]) -> Mapping[str, str]:
+    """Return the known name that each of some others is nearly equal to, or a misspelling of.
+
+    Names with other digits are other names: `worker 12` is not a misspelling of `worker 13`.
+    """
+    names = list(names)
+    by_key = {_fold(name): name for name in map(str, known)}
+    comparable = list(by_key) if len(names) * len(by_key) <= MAX_PAIRS else []
+    found = {}
+    for name in names:
+        key = _fold(name)
+        similar = [key] if key in by_key else get_close_matches(key, comparable, 3, TYPO)
+        nearest = next((other for other in similar if _digits(other) == _digits(key)), None)
+        if nearest is not None:
+            found[name] = by_key[nearest]
+    return found
+
+
+def _fold(name: str) -> str:
+    """Return a name without differences that people do not notice."""
+    folded = "".join(name.casefold().split())
+    # Most names skip what follows, and there may be millions of them.
+    if not folded.isascii():
+        folded = unicodedata.normalize("NFC", folded)
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", folded) if ".0" in folded else folded
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D", "", name)

@@ -1,0 +1,166 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from annotrace.cli.label_files import FORMATS, LabelFiles
+
+if TYPE_CHECKING:
+    from annotrace.data import ItemSource
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+PATH = click.Path(path_type=Path)
+# The largest seed that both numpy and torch accept.
+MAX_SEED = 2**32 - 1
+
+quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
+device_option = click.option(
+    "--device", default="auto", show_default=True, help="auto, cpu, cuda or mps."
+)
+learn_truth_option = click.option(
+    "--learn-truth",
+    is_flag=True,
+    help="Learn from the classes in the --truth column too: they become gold items.",
+)
+anonymous_option = click.option(
+    "--anonymous",
+    is_flag=True,
+    help="Show annotators as numbers in the report, the highest skill first.",
+)
+
+_LABEL_OPTIONS = (
+    click.argument("labels", type=PATH, nargs=-1, required=True),
+    click.option("--item", metavar="COLUMN", help="Column or field that names the item."),
+    click.option("--annotator", metavar="COLUMN", help="Column that names the annotator."),
+    click.option("--label", metavar="COLUMN", help="Column that holds the label."),
+    click.option(
+        "--truth",
+        metavar="COLUMN",
+        help="Column with the true class where it is known (empty elsewhere): for evaluation, not "
+        "for training.",
+    ),
+    click.option(
+        "--question",
+        metavar="NAME",
+        help="The question to read, if a labelling tool asked several.",
+    ),
+    click.option(
+        "--annotator-name",
+        metavar="NAME",
+        help="The annotator, if the file of a labelling tool does not name one.",
+    ),
+    click.option(
+        "--from",
+        "format",
+        type=click.Choice(FORMATS),
+        metavar="FORMAT",
+        help=f"Format of the file, if its content is ambiguous: {', '.join(FORMATS)}.",
+    ),
+    click.option(
+        "--class",
+        "classes",
+        metavar="NAME",
+        multiple=True,
+        help="A class; repeat for each, in the desired order. Any other label is then an error.",
+    ),
+    click.option(
+        "--skip",
+        metavar="ANSWER",
+        multiple=True,
+        help='An answer that is not a label, such as "unsure"; may be repeated.',
+    ),
+    click.option(
+        "--repeats",
+        type=click.Choice(["keep", "first", "last", "error"]),
+        default="keep",
+        show_default=True,
+        help="What to do if an annotator labelled an item more than once.",
+    ),
+)
+
+
+def label_options(command: Command) -> Command:
+    """Add the argument LABELS and its options to a command, passed as one `LabelFiles`."""
+
+    @functools.wraps(command)
+    def with_labels(labels: tuple[Path, ...], **options: Any) -> Any:
+        columns = {role: options.pop(role) for role in ("item", "annotator", "label", "truth")}
+        export = {name: options.pop(name) for name in ("format", "question", "annotator_name")}
+        choices = {name: options.pop(name) for name in ("classes", "skip", "repeats")}
+        choices["classes"] = choices["classes"] or None
+        return command(LabelFiles.from_paths(labels, columns, export, choices), **options)
+
+    for option in reversed(_LABEL_OPTIONS):
+        with_labels = option(with_labels)
+    return with_labels
+
+
+def source_options(command: Command) -> Command:
+    """Add --features and --images to a command."""
+    images = click.option(
+        "--images",
+        type=PATH,
+        metavar="FOLDER",
+        help="A folder of png, jpg or bmp images; items are named by path or file name.",
+    )
+    features = click.option(
+        "--features",
+        type=PATH,
+        metavar="FILE",
+        help="npz with X and items, parquet with an item column, or npy (rows by position).",
+    )
+    return features(images(command))
+
+
+def read_source(
+    features: Path | None,
+    images: Path | None,
+    size: tuple[int, int],
+    color: bool,
+    item: str | None = None,
+) -> ItemSource:
+    """Read the features, whose item column may be `item`, or open the folder of images."""
+    from annotrace.data import ImageFolder, read_features
+
+    if features is not None and images is None:
+        return read_features(features, item=item)
+    if images is not None and features is None:
+        return ImageFolder(images, size=size, color=color)
+    raise click.UsageError(
+        "Give either --features FILE or --images FOLDER (with labels alone, use `annotrace "
+        "aggregate`)."
+    )
+
+
+def seed_option(help: str) -> Decorator:
+    """Return an option --seed."""
+    return click.option(
+        "--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, help=help
+    )
+
+
+def out_options(metavar: str, help: str, default: str | None = None) -> Decorator:
+    """Return the options --out and --overwrite."""
+    # click takes a default of None for a value, and would not require the option.
+    given: dict[str, Any] = (
+        {"required": True} if default is None else {"default": default, "show_default": True}
+    )
+    out = click.option("--out", type=PATH, metavar=metavar, help=help, **given)
+    return lambda command: out(overwrite_option(command))
+
+
+def report_options(command: Command) -> Command:
+    """Add --report, --no-report and --anonymous to a command that writes a run."""
+    wanted = click.option(
+        "--report/--no-report", default=True, help="Write report.html.  [default: report]"
+    )
+    return wanted(anonymous_option(command))

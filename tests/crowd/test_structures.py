@@ -23,11 +23,11 @@ class HardItems(AnnotatorModel):
 
     lr_scale = 30.0
 
-    def __init__(self, n_annotators, n_classes, **_):
+    def __init__(self, n_annotators, n_classes, *, n_items, **_):
         super().__init__()
         self.n_annotators, self.n_classes = n_annotators, n_classes
         self.skill = nn.Parameter(torch.full((n_annotators, n_classes), 1.0))
-        self.hardness = nn.Parameter(torch.full((N_ITEMS,), -2.0))
+        self.hardness = nn.Parameter(torch.full((n_items,), -2.0))
 
     def log_likelihood(self, annotator, label, item=None):
         hard = torch.sigmoid(self.hardness)
@@ -99,14 +99,14 @@ def crowd():
 
 def test_the_built_in_structures_are_listed():
     assert list(STRUCTURES)[:2] == ["full", "pooled"]
-    pooled = STRUCTURES.make("pooled", 3, 2, diagonal=0.8)
+    pooled = STRUCTURES.make("pooled", 3, 2, n_items=9, diagonal=0.8)
     assert isinstance(pooled, Confusion)
     assert pooled.shared is not None
 
 
 @pytest.mark.parametrize("kind", TOYS.values())
 def test_matrices_are_the_likelihoods_averaged_over_items(kind):
-    model = kind(4, 3)
+    model = kind(4, 3, n_items=N_ITEMS)
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     matrices = model.matrices()

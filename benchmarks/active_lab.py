@@ -1,8 +1,8 @@
-"""The order of cleanlab's ActiveLab, in a virtual environment of its own.
+"""Scores of items by cleanlab's ActiveLab, in a virtual environment of its own.
 
 Run inside that environment as ``python active_lab.py ROUND.npz``, where the file has the labels
-(item, annotator, label) and ``pred_probs``; prints the score of each item, the lowest first to be
-labelled, as one line of JSON.
+(item, annotator, label) and ``pred_probs``; prints the score of each item as one line of JSON.
+Items with the lowest scores should be labelled first.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ import json
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 from typing import Any
 
+import peers
+
 
 def make_environment(folder: Path) -> Path:
-    """Make the environment unless it is there, and give its interpreter."""
-    python = folder / "bin" / "python"
-    if not python.exists():
-        venv.create(folder, with_pip=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "cleanlab"], check=True)
-    return python
+    """Create the environment unless it exists, and return its interpreter."""
+    return peers.make_environment(folder, ["cleanlab"])
 
 
 def active_lab_scores(python: Path, **arrays: Any) -> Any:
-    """Give the score of each item by ActiveLab, shape (n_items,); the lowest is labelled first."""
+    """Return the score of each item by ActiveLab, shape (n_items,)."""
     import numpy as np
 
     with tempfile.TemporaryDirectory() as folder:

@@ -2,9 +2,9 @@
 
     python benchmarks/aggregation_accuracy.py FOLDER [--peers VENV] [--out RESULTS.jsonl]
 
-FOLDER holds one csv.gz a set with the columns item, annotator, label, truth. Where several classes
-share the highest probability an item counts by the chance of drawing the right one. The default of
-`annotrace.aggregation` was chosen on the sets of odd place in the alphabet alone.
+FOLDER holds one csv.gz per set with the columns item, annotator, label, truth. If several classes
+share the highest probability, an item counts by the probability of drawing the correct one. The
+default of `annotrace.aggregation` was chosen on the sets in odd positions of the alphabet alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_sets(folder: Path) -> dict[str, LabelTable]:
         try:
             table = LabelTable.read(path)
         except InputError:
-            continue  # texts, scores and counts of patterns: no table of labels
+            continue  # texts, scores and counts are not label tables
         if table.truth is not None:
             tables[path.name.removesuffix(".csv.gz")] = table
     return tables
@@ -56,8 +56,8 @@ def run_ours(tables: dict[str, LabelTable]) -> list[dict]:
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model = make(entry.name).fit(table)
             seconds = time.perf_counter() - started
-            reached = accuracy(model.posterior_, table.truth)
-            rows.append(_row("annotrace", entry.name, name, accuracy=reached, seconds=seconds))
+            measures = {"accuracy": accuracy(model.posterior_, table.truth), "seconds": seconds}
+            rows.append(_row("annotrace", entry.name, name, **measures))
     return rows
 
 
@@ -78,7 +78,7 @@ def _row(library: str, method: str, name: str, **values: object) -> dict:
 
 
 def print_table(rows: list[dict], names: list[str]) -> None:
-    """Print accuracies, means over all, odd and even places, and mean ranks; failures left out."""
+    """Print accuracies, their means over all, odd and even positions, and mean ranks."""
     methods = list(dict.fromkeys((row["library"], row["method"]) for row in rows))
     found = {(row["library"], row["method"], row["set"]): row.get("accuracy") for row in rows}
     values = np.array([[found.get((*m, name)) or np.nan for name in names] for m in methods])
@@ -94,7 +94,9 @@ def print_table(rows: list[dict], names: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--peers", type=Path, help="virtual environment of crowd-kit, made if new")
+    parser.add_argument(
+        "--peers", type=Path, help="virtual environment of crowd-kit, created if needed"
+    )
     parser.add_argument("--out", type=Path)
     settings = parser.parse_args()
     tables = read_sets(settings.folder)

@@ -3,9 +3,9 @@
     python benchmarks/aggregation_speed.py [S L W] [--reference FILE] [--workload FILE]
                                            [--peers VENV] [--repeats 3] [--out RESULTS.jsonl]
 
-Each contender runs in a process of its own, in turns, and its best time counts. Every Dawid-Skene
-does 20 iterations; GLAD and MACE run as they come. FILE of --reference has a function `ds_scipy`,
-FILE of --workload a function `gen`; without the latter a crowd of the same sizes is made here.
+Each contender runs in its own process, in turn, and its best time counts. Every Dawid-Skene runs
+20 iterations; GLAD and MACE run with their defaults. FILE of --reference has a function `ds_scipy`,
+FILE of --workload a function `gen`; without the latter a crowd of the same sizes is simulated here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from peers import make_environment, run_peer
 
-# Items, annotators, classes, labels an item.
+# Items, annotators, classes, labels per item.
 SIZES = {
     "S": (10_000, 100, 10, 5),
     "M": (100_000, 1_000, 10, 5),
@@ -39,11 +39,11 @@ OURS = {
     "W": ("dawid-skene", "pooled", "hierarchical"),
 }
 PEERS = {"S": ("dawid-skene", "glad", "mace"), "M": ("dawid-skene",), "L": ("dawid-skene",)}
-AS_THEY_COME = ("glad", "mace")
+WITH_DEFAULTS = ("glad", "mace")
 
 
 def make_crowd(name: str, folder: Path, workload: Path | None) -> Path:
-    """Save a crowd as npz (item, annotator, label, truth), and give its path."""
+    """Save a crowd as npz (item, annotator, label, truth), and return its path."""
     sizes = SIZES[name]
     if workload:
         made, _ = load_function(workload, "gen")(*sizes, feats=False)
@@ -77,7 +77,7 @@ def load_function(path: Path, name: str):
 
 
 class Memory:
-    """The most memory in use while something runs, above what was in use before."""
+    """Peak memory of a block, above what was in use before it."""
 
     def __enter__(self) -> Memory:
         Path("/proc/self/clear_refs").write_text("5")
@@ -108,7 +108,7 @@ def run_ours(path: Path, method: str) -> dict:
     data = np.load(path)
     sizes = dict(zip(("n_items", "n_annotators", "n_classes"), data["sizes"].tolist(), strict=True))
     table = LabelTable.from_codes(data["item"], data["annotator"], data["label"], **sizes)
-    given = {} if method in AS_THEY_COME else {"max_iter": ITERATIONS, "tol": 0}
+    given = {} if method in WITH_DEFAULTS else {"max_iter": ITERATIONS, "tol": 0}
     with Memory() as memory:
         started = time.perf_counter()
         model = make(method, **given).fit(table)
@@ -148,7 +148,7 @@ def in_own_process(*arguments: object) -> dict:
 
 
 def contenders(name: str, path: Path, settings: argparse.Namespace) -> dict:
-    """Name everything that runs on a crowd, with the call that runs it."""
+    """Return what runs on a crowd, each with the call that runs it."""
     found = {
         ("annotrace", method): lambda m=method: in_own_process("ours", path, m)
         for method in OURS[name]
@@ -159,7 +159,7 @@ def contenders(name: str, path: Path, settings: argparse.Namespace) -> dict:
     if settings.peers:
         python = make_environment(settings.peers)
         for method in PEERS.get(name, ()):
-            iterations = None if method in AS_THEY_COME else ITERATIONS
+            iterations = None if method in WITH_DEFAULTS else ITERATIONS
             found["crowd-kit", method] = lambda m=method, n=iterations: run_peer(
                 python, path, m, iterations=n
             )
@@ -167,7 +167,7 @@ def contenders(name: str, path: Path, settings: argparse.Namespace) -> dict:
 
 
 def compare(name: str, path: Path, settings: argparse.Namespace) -> list[dict]:
-    """Run every contender in turns; slow peers once. Gives a row for the best of each."""
+    """Run every contender in turn, slow peers once; return a row for the best of each."""
     best: dict = {}
     for turn in range(settings.repeats):
         for (library, method), run in contenders(name, path, settings).items():
@@ -184,7 +184,7 @@ def compare(name: str, path: Path, settings: argparse.Namespace) -> list[dict]:
 
 
 def print_rows(rows: list[dict]) -> None:
-    """Print times, and how many times as long the others take for the same method."""
+    """Print times, and ours as a fraction of those of the others for the same method."""
     times = {(r["workload"], r["library"], r["method"]): r.get("seconds") for r in rows}
     print(f"{'':2} {'library':13} {'method':13} {'s':>8} {'MB':>6} {'accuracy':>8}  ours / theirs")
     for row in rows:
@@ -208,7 +208,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=SIZES, default=["S", "L", "W"])
     parser.add_argument("--reference", type=Path)
     parser.add_argument("--workload", type=Path)
-    parser.add_argument("--peers", type=Path, help="virtual environment of crowd-kit, made if new")
+    parser.add_argument(
+        "--peers", type=Path, help="virtual environment of crowd-kit, created if needed"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     settings = parser.parse_args()

@@ -2,9 +2,9 @@
 
 usage: python benchmarks/digits.py [--skill 0.35] [--draws 5] [--labels 1] [--out FILE] [METHOD ...]
 
-1,400 items to learn from, 397 to test; five pairwise flippers, drawn so that their mean confusion
-matrix is diagonally dominant (seeds in order, the first that qualify). A method is a short name,
-with "@paper" behind it for the published settings. Writes a JSON line a run, prints a table.
+1,400 training items, 397 test items; five pairwise flippers, drawn so that their mean confusion
+matrix is diagonally dominant (the first seeds that qualify, in order). A method is a short name,
+followed by "@paper" for the published settings. Writes one JSON line per run and prints a table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 import annotrace as at
 from annotrace.data.labelled import LabelledSet
 from annotrace.diagnosis import confusion_error, dominant_draws
-from annotrace.methods.registry import METHODS
+from annotrace.methods import list_methods
 from annotrace.simulate import pairwise_flippers, simulate_labels
 
 
@@ -31,7 +31,7 @@ def run(
 ) -> dict[str, Any]:
     method, _, protocol = name.partition("@")
     table = simulate_labels(train.y, crowd, labels_per_item=labels, random_state=seed)
-    settings: dict[str, Any] = {"protocol": protocol or "default"}
+    settings: dict[str, Any] = {"protocol": protocol} if protocol else {}
     given = {"confusion": crowd} if method == "oracle" else {}
     started = time.perf_counter()
     model = at.make(method, random_state=seed, **settings, **given).fit(train.X, table)
@@ -72,7 +72,8 @@ def show(runs: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    every = [name for name in METHODS if name != "auto"]  # which is crossfit
+    # "auto" is crossfit.
+    every = [method.name for method in list_methods() if method.name != "auto"]
     parser.add_argument("methods", nargs="*", default=[*every, "trace@paper"])
     parser.add_argument("--skill", type=float, default=0.35)
     parser.add_argument("--draws", type=int, default=5)

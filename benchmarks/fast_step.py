@@ -1,11 +1,11 @@
-"""The replayed training step beside the plain one: whether it is the same, and how much faster.
+"""Training steps replayed as CUDA graphs ("fast") against plain ones: equality and speed.
 
     python benchmarks/fast_step.py [--out RESULTS.jsonl] [--only same,speed,profile] [--rounds 2]
 
-Two trainings with one seed must be equal to the last bit, plain or fast; a fast one must follow the
-plain one but for rounding. Steps are timed inside `fit`, as they run in a training: the time of
-whole epochs, the GPU waited for at the end of each, without the first two (warm-up and recording).
-Variants are fitted in turn, `--rounds` times, each given by the median over its epochs.
+Two trainings with one seed must be bitwise equal, plain or fast; fast and plain must be equal up to
+rounding. Steps are timed inside `fit`: the time of whole epochs, with the GPU synchronised at the
+end of each, without the first two (warm-up and recording). Variants are fitted in turn, `--rounds`
+times, and the median over the epochs of each counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 import annotrace as at
 from annotrace.errors import TrainingInterrupted
-from annotrace.methods.registry import METHODS
+from annotrace.methods import Recipe, list_methods
 from annotrace.simulate import hammer_spammers, simulate_labels
 from annotrace.training import loop
 from annotrace.training.cuda_graphs import GraphedStep
@@ -61,7 +61,7 @@ loop.GraphedStep = Watched
 
 
 class Data:
-    """Random images and labels of a crowd: "dense", "uneven", "one" an item, or one by "many"."""
+    """Random images and labels: "dense", "uneven", "one" per item, or one per item by "many"."""
 
     def __init__(self, shape: tuple[int, ...], n_items: int, kind: str = "dense") -> None:
         rng = np.random.default_rng(0)
@@ -88,11 +88,11 @@ class Data:
         return at.make(name, **settings).fit(self.X, self.table)
 
 
-# Is it the same?
+# Equality
 
 
 def difference(one: Any, other: Any) -> float:
-    """Give the largest difference of what two models learned: weights and posteriors."""
+    """Return the largest difference between the weights and posteriors of two models."""
     pairs = list(
         zip(one.network_.state_dict().values(), other.network_.state_dict().values(), strict=True)
     )
@@ -103,10 +103,10 @@ def difference(one: Any, other: Any) -> float:
 def compare(
     report: Report, case: str, data: Data, name: str, recorded: bool = True, **settings: Any
 ) -> None:
-    """Fit plain twice and fast twice: each is the same again, and the two are nearly the same.
+    """Fit plain twice and fast twice: each pair is equal, and the two differ by rounding.
 
-    They differ by the rounding of learning rates, which weights before a batch normalisation, whose
-    gradient is all rounding, blow up; hence it is losses that are compared.
+    Learning rates are rounded differently, and weights before a batch normalisation, whose gradient
+    is nothing but rounding, amplify that; so losses are compared.
     """
     settings = CNN | {"epochs": 4} | settings
     with report.case("same", case) as row:
@@ -125,7 +125,7 @@ def compare(
 
 
 class Dropping(nn.Module):
-    """A network of a user's own, with dropout and something a graph may not be able to take."""
+    """A user's own network, with dropout and something that a graph may be unable to record."""
 
     def __init__(
         self, shape: tuple[int, ...], also: Callable[[Tensor], Any] = lambda x: None
@@ -142,20 +142,24 @@ class Dropping(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give logits."""
+        """Return logits."""
         self.also(x)
         return self.layers(x)
 
 
-# The paper's loss, once: by default there are restarts, and mixup, which has the loss twice.
-ONCE = {"restarts": 1, "pool": False, "mixup": 0.0}
-QUICK = {"crossfit": {"start": "votes", "rounds": 1, "epochs": 2}, "trace": {"restarts": 1}}
+# The paper's loss in one training: by default there are several, and mixup computes the loss twice.
+ONCE = {"structure": "full", "recipe": Recipe(n_init=1, mixup=0.0)}
+QUICK = {
+    "crossfit": {"init": "votes", "n_iter": 1, "epochs": 2},
+    "trace": {"recipe": Recipe(n_init=1)},
+}
 
 
 def check_same(report: Report, n_items: int) -> None:
     dense, one, uneven = (Data(MNIST, n_items, kind) for kind in ("dense", "one", "uneven"))
-    for name in METHODS:
-        if name != "auto":  # which is crossfit
+    for method in list_methods():
+        if method.name != "auto":  # which is crossfit
+            name = method.name
             compare(report, f"{name} dense", dense, name, **QUICK.get(name, {}))
     compare(report, "trace one", one, "trace")
     compare(report, "trace uneven", uneven, "trace")
@@ -179,7 +183,7 @@ def check_unrecorded(report: Report, dense: Data) -> None:
 
     def synchronize(x: Tensor) -> None:
         if DEVICE == "cuda":
-            torch.cuda.synchronize()  # a recording fails at it, which torch does not see coming
+            torch.cuda.synchronize()  # recording fails here, which torch does not anticipate
 
     plain = {"recorded": False}
     compare(report, "fp16", dense, "trace", precision="fp16", **plain)
@@ -200,7 +204,7 @@ def check_resumed(report: Report, data: Data) -> None:
             signal.raise_signal(signal.SIGINT)
 
     with (
-        report.case("same", "stopped and taken up") as row,
+        report.case("same", "stopped and resumed") as row,
         tempfile.TemporaryDirectory() as folder,
     ):
         whole = data.fit("trace", **settings)
@@ -214,25 +218,25 @@ def check_resumed(report: Report, data: Data) -> None:
         row["ok"] = row.get("stopped", False) and row["resumed_to_whole"] == 0
 
 
-# How fast is it?
+# Speed
 
 
 def epoch_seconds(model: Any) -> list[float]:
-    """Give the seconds of each epoch but the first two."""
+    """Return the seconds of each epoch but the first two."""
     ends = [epoch.seconds for epoch in model.history_]
     return [after - before for before, after in pairwise(ends[1:])]
 
 
 class Variant:
-    """A way to train, and the steps it was timed at."""
+    """A way to train, and the times of its steps."""
 
     def __init__(self, name: str, data: Data, method: str, **settings: Any) -> None:
         self.name, self.data, self.method = name, data, method
-        self.settings = {"validation": 0.0, "epochs": 8} | settings
+        self.settings = {"validation_fraction": 0.0, "epochs": 8} | settings
         self.epochs: list[float] = []
 
     def run(self) -> None:
-        """Fit once, and note the times."""
+        """Fit once, and record the times."""
         model = self.data.fit(self.method, **self.settings)
         steps = -(-len(self.data.truth) // self.settings["batch_size"])
         self.epochs += [1e3 * seconds / steps for seconds in epoch_seconds(model)]
@@ -240,7 +244,7 @@ class Variant:
 
     @property
     def ms(self) -> float:
-        """Milliseconds a step, the median over all epochs so far."""
+        """Milliseconds per step, the median over all epochs so far."""
         return statistics.median(self.epochs)
 
 
@@ -260,7 +264,7 @@ def time_in_turn(
 
 
 def bar(report: Report, name: str, ratio: float, **wanted: float) -> None:
-    """Say whether a ratio is `at_least` or `at_most` so much."""
+    """Check that a ratio is `at_least` or `at_most` a given value."""
     with report.case("bar", name) as row:
         row["ratio"] = ratio
         row |= wanted
@@ -315,7 +319,7 @@ def count_kernels(
 
     with report.case("profile", case) as row:
         Watched.made.clear()
-        data.fit(method, epochs=2, validation=0.0, **settings)
+        data.fit(method, epochs=2, validation_fraction=0.0, **settings)
         kinds = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
         with profiled(activities=kinds, acc_events=True) as seen:
             for _ in range(times):
@@ -326,12 +330,12 @@ def count_kernels(
         row["busy_us_a_step"] = sum(event.self_device_time_total for event in events) / times
         row["ok"] = True
         for event in sorted(events, key=lambda event: -event.self_device_time_total)[:40]:
-            us, often = event.self_device_time_total / times, event.count / times
-            print(f"    {us:8.1f} us {often:5.1f} x  {event.key[:130]}", flush=True)
+            us, count = event.self_device_time_total / times, event.count / times
+            print(f"    {us:8.1f} us {count:5.1f} x  {event.key[:130]}", flush=True)
 
 
 class Report:
-    """Prints a line a case, writes it down, and goes on when one fails."""
+    """Prints and writes one line per case, and continues when one fails."""
 
     def __init__(self, out: Path | None) -> None:
         self.out, self.failed = out, []
@@ -343,22 +347,22 @@ class Report:
 
     @contextmanager
     def case(self, section: str, name: str) -> Iterator[dict[str, Any]]:
-        """Give a row to fill in; it is right if its `ok` is."""
+        """Yield a row to fill in; the case passes if its `ok` is true."""
         row: dict[str, Any] = {"experiment": "fast_step", "section": section, "case": name}
         try:
             yield row
         except Exception as error:
             row["error"] = f"{type(error).__name__}: {str(error)[:500]}"
             traceback.print_exc(limit=-4)
-        right = row.get("ok", False)
-        if not right:
+        passed = row.get("ok", False)
+        if not passed:
             self.failed.append(f"{section}: {name}")
         figures = "  ".join(
             f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
             for key, value in row.items()
             if key not in ("experiment", "section", "case", "ok")
         )
-        print(f"{'ok  ' if right else 'FAIL'} {section}: {name}  {figures}", flush=True)
+        print(f"{'ok  ' if passed else 'FAIL'} {section}: {name}  {figures}", flush=True)
         if self.out is not None:
             with self.out.open("a") as file:
                 file.write(json.dumps(row | self.about).replace(f"{Path.cwd()}/", "") + "\n")

@@ -1,7 +1,7 @@
-"""Other libraries in a virtual environment of their own: how it is made and what is run in it.
+"""Other libraries in virtual environments of their own, and crowd-kit in one of them.
 
-crowd-kit pins nothing and is not kept up with scikit-learn: from 1.6 on its Wawa does not run, so
-the environment has an older one. Its text and image methods, and what they need, stay out.
+crowd-kit pins no versions, and its Wawa fails with scikit-learn 1.6 and later, so the environment
+has an older one. Its text and image methods are not installed, nor what they need.
 
 Run inside that environment as ``python peers.py LABELS.npz METHOD``; prints one line of JSON.
 """
@@ -28,19 +28,22 @@ METHODS = {
 }
 
 
-def make_environment(folder: Path) -> Path:
-    """Make the environment unless it is there, and give its interpreter."""
+def make_environment(folder: Path, *installs: list[str]) -> Path:
+    """Create a virtual environment unless it exists, and return its interpreter.
+
+    `installs` are arguments of `pip install`, by default those for crowd-kit.
+    """
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
-        install = [str(python), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*install, *PACKAGES], check=True)
-        subprocess.run([*install, "--no-deps", "crowd-kit"], check=True)
+        for arguments in installs or (PACKAGES, ["--no-deps", "crowd-kit"]):
+            command = [str(python), "-m", "pip", "install", "--quiet", *arguments]
+            subprocess.run(command, check=True)
     return python
 
 
 def run_peer(python: Path, labels: Path, method: str, *, iterations: int | None = None) -> dict:
-    """Run one method of crowd-kit on labels saved as npz, in a process of its own."""
+    """Run one method of crowd-kit on labels saved as npz, in its own process."""
     command = [str(python), __file__, str(labels), method]
     if iterations is not None:
         command.append(str(iterations))
@@ -68,9 +71,9 @@ def _aggregate(path: str, method: str, iterations: str | None) -> dict:
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     known = np.flatnonzero(data["truth"] >= 0)
-    right = predicted.reindex(known).to_numpy() == data["truth"][known]
+    correct = predicted.reindex(known).to_numpy() == data["truth"][known]
     return {
-        "accuracy": float(right.mean()),
+        "accuracy": float(correct.mean()),
         "seconds": seconds,
         "megabytes": (peak - before) / 1024,
         "version": version("crowd-kit"),

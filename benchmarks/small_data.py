@@ -1,16 +1,16 @@
-"""Real and simulated crowds of the size that people have: the default beside the others.
+"""Real and simulated crowds of common sizes: the default beside the other methods.
 
 usage: python benchmarks/small_data.py [--data DIR] [--only labelme,sentiment,...] [--seeds 5]
                                        [--out FILE] [--device auto] [--show FILE ...]
 
-    labelme    1,000 images (VGG features), 59 annotators, 2.5 labels an item; test part of 1,188
-    sentiment  4,999 sentences (LSA features), 203 annotators, 5.5 labels an item; five folds
+    labelme    1,000 images (VGG features), 59 annotators, 2.5 labels per item; test part of 1,188
+    sentiment  4,999 sentences (LSA features), 203 annotators, 5.5 labels per item; five folds
     cifar10n   5,000 images of CIFAR-10, three anonymous columns of labels; a small network
-    flippers   digits, one label an item by five pairwise flippers at .35, dominant draws
-    hammers    digits, five labels an item by hammer-spammers at .5
+    flippers   digits, one label per item by five pairwise flippers at .35, dominant draws
+    hammers    digits, five labels per item by hammer-spammers at .5
 
-Methods run as they come, and nothing in a run is chosen by truth. Writes a JSON line a run,
-prints tables; `--show` prints the tables of runs written before.
+Methods run with their defaults, and nothing in a run is chosen by truth. Writes one JSON line per
+run and prints tables; `--show` prints the tables of earlier runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labe
 
 
 class Crowd(NamedTuple):
-    """Items with labels and truth, and items to test on."""
+    """Items with labels and truth, and test items."""
 
     X: np.ndarray
     table: at.LabelTable
@@ -116,9 +116,9 @@ def run(name: str, crowd: Crowd, seed: int, device: str) -> dict[str, Any]:
     model.fit(crowd.X, crowd.table)
     seconds = time.perf_counter() - started
     predicted = model.predict(crowd.X_test)
-    figures = _of_posterior(model.posterior_, model.confidence_, crowd)
+    measures = _posterior_measures(model.posterior_, model.confidence_, crowd)
     if crowd.confusion is not None and hasattr(model, "confusion_"):
-        figures["cm_error"] = confusion_error(model.confusion_, crowd.confusion)
+        measures["cm_error"] = confusion_error(model.confusion_, crowd.confusion)
     return {
         "method": name,
         "seed": seed,
@@ -126,7 +126,7 @@ def run(name: str, crowd: Crowd, seed: int, device: str) -> dict[str, Any]:
         "balanced_accuracy": balanced_accuracy(
             predicted.astype(np.int64), crowd.y_test.astype(np.int64), crowd.table.n_classes
         ),
-        **figures,
+        **measures,
         "seconds": round(seconds, 1),
         "settings": settings,
         "versions": {"annotrace": at.__version__, "torch": torch.__version__},
@@ -134,13 +134,15 @@ def run(name: str, crowd: Crowd, seed: int, device: str) -> dict[str, Any]:
 
 
 def aggregate(name: str, crowd: Crowd, seed: int) -> dict[str, Any]:
-    found = at.aggregation.make(name, random_state=seed).fit(crowd.table)
-    return {"method": name, "seed": seed} | _of_posterior(
-        found.posterior_, found.confidence_, crowd
+    fitted = at.aggregation.make(name, random_state=seed).fit(crowd.table)
+    return {"method": name, "seed": seed} | _posterior_measures(
+        fitted.posterior_, fitted.confidence_, crowd
     )
 
 
-def _of_posterior(posterior: np.ndarray, confidence: np.ndarray, crowd: Crowd) -> dict[str, Any]:
+def _posterior_measures(
+    posterior: np.ndarray, confidence: np.ndarray, crowd: Crowd
+) -> dict[str, Any]:
     return {
         "posterior_accuracy": float(np.mean(posterior.argmax(axis=1) == crowd.y)),
         "calibration_error": calibration_error(posterior, crowd.y, confidence=confidence),
@@ -178,20 +180,20 @@ def _cell(column: str, values: list[Any]) -> str:
     return f"{np.mean(values):.3f}{lowest}"
 
 
-def _compare(runs: list[dict[str, Any]], figure: str, other: str) -> None:
+def _compare(runs: list[dict[str, Any]], measure: str, other: str) -> None:
     ours, theirs = (
-        [r[figure] for r in runs if r["method"] == method] for method in ("auto", other)
+        [r[measure] for r in runs if r["method"] == method] for method in ("auto", other)
     )
     p = ttest_rel(ours, theirs, alternative="less").pvalue
-    gained = np.mean(np.subtract(ours, theirs))
-    print(f"\n{figure}: auto {gained:+.4f} to {other}; p = {p:.3f} that it is below (paired t)")
+    gain = np.mean(np.subtract(ours, theirs))
+    print(f"\n{measure}: auto {gain:+.4f} against {other}; p = {p:.3f} for lower (paired t-test)")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--only", default=",".join(SETS))
-    parser.add_argument("--methods", help="those to run, if not all")
+    parser.add_argument("--methods", help="methods to run, if not all")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--device", default="auto")
@@ -209,7 +211,7 @@ def main() -> None:
             methods = options.methods.split(",") if options.methods else COMPARED[name]
             found = [run(method, crowd, seed, options.device) for method in methods]
             if crowd.table.labels_per_item().max() > 1 and not options.methods:
-                found += [aggregate(way, crowd, seed) for way in ("dawid-skene", "majority")]
+                found += [aggregate(other, crowd, seed) for other in ("dawid-skene", "majority")]
             runs += [{"experiment": name} | result for result in found]
             if options.out is not None:
                 with options.out.open("a") as file:

@@ -1,8 +1,8 @@
-"""What a crowd step costs beside a plain one, and what a label table weighs.
+"""Cost of a crowd step against a plain one, and memory of a label table.
 
-A step is what training does: find the batch and its labels, forward, backward, optimisers. The
-plain step takes its batch from the same table. Steps are timed in turn, again and again in one run,
-and each is given by its fastest: what else runs on a machine only ever makes a step slower.
+A step does what training does: find the batch and its labels, forward, backward, optimisers. The
+plain step takes its batch from the same table. Steps are timed in turn, many times in one run, and
+the fastest of each counts: other processes can only make a step slower.
 
     python benchmarks/step_cost.py [--repeats 2000] [--threads 1]
 """
@@ -21,13 +21,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from annotrace.crowd import Confusion, trace_regularized_nll
 from annotrace.data import ArraySource
 from annotrace.labels import LabelTable
-from annotrace.models import Confusion, trace_regularized_nll
 from annotrace.networks import mlp, resnet9
 from annotrace.training import Batch, CrowdData, RowAdam
 
-ITEMS, LABELS_AN_ITEM, CLASSES = 64, 5, 10
+ITEMS, LABELS_PER_ITEM, CLASSES = 64, 5, 10
 BATCHES = 50
 Step = Callable[[], None]
 
@@ -35,7 +35,7 @@ Step = Callable[[], None]
 def random_data(shape: tuple[int, ...], n_annotators: int) -> CrowdData:
     rng = np.random.default_rng(0)
     n_items = ITEMS * BATCHES
-    item = np.repeat(np.arange(n_items), LABELS_AN_ITEM)
+    item = np.repeat(np.arange(n_items), LABELS_PER_ITEM)
     table = LabelTable.from_codes(
         item,
         rng.integers(n_annotators, size=len(item)),
@@ -51,7 +51,7 @@ def random_data(shape: tuple[int, ...], n_annotators: int) -> CrowdData:
 def make_step(
     data: CrowdData, loss_of: Callable[[Batch], Tensor], optimizers: list[Optimizer]
 ) -> Step:
-    """Make a step that takes the next batch each time it is called."""
+    """Return a step that takes the next batch at every call."""
     batches = cycle(torch.arange(ITEMS * BATCHES).split(ITEMS))
 
     def step() -> None:
@@ -66,7 +66,7 @@ def make_step(
 
 
 def plain_step(network: nn.Module, data: CrowdData) -> Step:
-    """Make a step of cross-entropy with Adam."""
+    """Return a step of cross-entropy with Adam."""
     truth = torch.randint(CLASSES, (ITEMS * BATCHES,))
     adam = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
     return make_step(
@@ -75,7 +75,7 @@ def plain_step(network: nn.Module, data: CrowdData) -> Step:
 
 
 def crowd_step(network: nn.Module, data: CrowdData) -> Step:
-    """Make a step of the paper's loss, with the same Adam, and `RowAdam` for the matrices."""
+    """Return a step of the paper's loss, with the same Adam, and `RowAdam` for the matrices."""
     counts = torch.from_numpy(data.table.labels_per_annotator())
     layer = Confusion(len(counts), CLASSES, sparse=True, frequency=counts / data.table.n_items)
     adam = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
@@ -90,7 +90,7 @@ def crowd_step(network: nn.Module, data: CrowdData) -> Step:
 
 
 def seconds_in_turn(steps: dict[str, Step], repeats: int) -> dict[str, float]:
-    """Time the steps in turn; give the fastest of each, after a warm-up."""
+    """Time the steps in turn; return the fastest of each, after a warm-up."""
     taken: dict[str, list[float]] = {name: [] for name in steps}
     for repeat in range(repeats + repeats // 10):
         for name, step in steps.items():
@@ -116,9 +116,9 @@ def compare_steps(repeats: int) -> None:
         repeats,
     )
     print("  ".join(f"{name} {seconds * 1e6:.0f} us" for name, seconds in took.items()))
-    show("mlp: 100,000 annotators to 1,000", took["100,000"] / took["1,000"], 1.3)
-    show("mlp: crowd of 1,000 to plain cross-entropy", took["1,000"] / took["plain"], 2.5)
-    show("mlp: crowd of 100,000 to plain cross-entropy", took["100,000"] / took["plain"], 2.5)
+    show("mlp: 100,000 annotators against 1,000", took["100,000"] / took["1,000"], 1.3)
+    show("mlp: crowd of 1,000 against plain cross-entropy", took["1,000"] / took["plain"], 2.5)
+    show("mlp: crowd of 100,000 against plain cross-entropy", took["100,000"] / took["plain"], 2.5)
     images = random_data((3, 32, 32), 1_000)
     took = seconds_in_turn(
         {
@@ -127,12 +127,12 @@ def compare_steps(repeats: int) -> None:
         },
         max(10, repeats // 200),
     )
-    show("resnet9: crowd of 1,000 to plain cross-entropy", took["crowd"] / took["plain"], 1.1)
+    show("resnet9: crowd of 1,000 against plain cross-entropy", took["crowd"] / took["plain"], 1.1)
 
 
-def weigh_table(n_items: int = 1_000_000, n_annotators: int = 10_000) -> None:
+def measure_table(n_items: int = 1_000_000, n_annotators: int = 10_000) -> None:
     rng = np.random.default_rng(0)
-    item = np.repeat(np.arange(n_items, dtype=np.int32), LABELS_AN_ITEM)
+    item = np.repeat(np.arange(n_items, dtype=np.int32), LABELS_PER_ITEM)
     annotator = rng.integers(n_annotators, size=len(item), dtype=np.int32)
     label = rng.integers(CLASSES, size=len(item), dtype=np.int32)
     tracemalloc.start()
@@ -153,7 +153,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     compare_steps(options.repeats)
-    weigh_table()
+    measure_table()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from annotrace.experiments import cardiac, cifar10_table, digits, tables
+from annotrace.experiments import cardiac, cifar10, digits, tables
 
 RESULTS = Path(__file__).parent.parent / "results"
 Run = dict[str, Any]
@@ -87,10 +87,10 @@ def _with_lowest(runs: Sequence[Run], name: str) -> str:
 def paper_table(
     density: int,
     name: str = "cifar10_table",
-    methods: tuple[str, ...] = cifar10_table.METHODS,
+    methods: tuple[str, ...] = cifar10.METHODS,
 ) -> str:
     """Return one half of the paper's table 1, its numbers beside ours."""
-    runs, theirs = read_runs(name), cifar10_table.PUBLISHED[density]
+    runs, theirs = read_runs(name), cifar10.PUBLISHED[density]
     return tables.beside_published(runs, methods, density, theirs, unit=10)
 
 

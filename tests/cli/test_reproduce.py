@@ -17,6 +17,7 @@ SMALL = ("--methods", "trace,vanilla", "--seeds", 1, "--set", "epochs=1", "--lim
 def reproduced(annotrace, tmp_path):
     done = annotrace("reproduce", "digits", *SMALL, "--out", "out")
     assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines()[-1].endswith("(0 s left)")
     return done
 
 
@@ -89,7 +90,8 @@ def test_a_disk_that_fills_while_drawing_is_reported_in_a_line(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     before = sorted((tmp_path / "out").iterdir())
-    monkeypatch.setattr(digits, "EXPERIMENT", replace(digits.EXPERIMENT, draw=full))
+    (experiment,) = digits.EXPERIMENTS
+    monkeypatch.setattr(digits, "EXPERIMENTS", (replace(experiment, draw=full),))
     drawn = annotrace("reproduce", "digits", *SMALL, "--out", "out", "--only-draw")
     assert drawn.exit_code == 2
     place = tmp_path / "out" / "digits.svg"

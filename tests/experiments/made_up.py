@@ -10,7 +10,6 @@ from annotrace.experiments import find_experiment
 from annotrace.experiments.cardiac import cardiac_annotators
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import make_plan
-from annotrace.experiments.settings import EM_STEPS
 from annotrace.experiments.simulated import true_confusion
 
 MODELLED = {"trace": 0.01, "no-trace": 0.03, "mbem": 0.1, "gem": 0.4, "crossfit": 0.02}
@@ -55,7 +54,7 @@ def made_up(run):
     if run["method"] == "annotators":
         result["confusion"] = truth.tolist()
     elif "curve" in run["keep"]:
-        ends = 0.99 - 0.002 * run["settings"].get(EM_STEPS, 0)
+        ends = 0.99 - 0.002 * run["settings"].get("n_steps", 0)
         result["curve"] = [[216 * (k + 1), ends - 0.5 * 0.8**k] for k in range(93)]
     return result
 

@@ -47,7 +47,8 @@ def test_errors_are_a_line_and_an_exit_code(tmp_path, capsys):
 
 
 def load_by(load, monkeypatch):
-    monkeypatch.setattr(digits, "EXPERIMENT", replace(digits.EXPERIMENT, load=load))
+    (experiment,) = digits.EXPERIMENTS
+    monkeypatch.setattr(digits, "EXPERIMENTS", (replace(experiment, load=load),))
 
 
 @pytest.mark.parametrize("place", ["file", "file/out", "/proc/out"])

@@ -26,7 +26,7 @@ def test_lists_are_by_comma_and_settings_are_read_as_json_where_they_are_any():
     ("said", "value"), [("false", False), ("False", False), ("True", True), ("None", None)]
 )
 def test_constants_may_be_spelled_as_in_json_or_in_python(said, value):
-    assert read("set", f"mend={said}") == ("mend", value)
+    assert read("set", f"repair={said}") == ("repair", value)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """A stopped sweep resumes, a failed run leaves the others, and missing data are asked for."""
 
-import contextlib
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ from annotrace.errors import DivergenceError, InputError, RunError, SweepError
 from annotrace.experiments import find_experiment
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import make_plan
-from annotrace.experiments.results import FILE, add_result, claim
+from annotrace.experiments.results import FILE
 from annotrace.experiments.runner import finished, sweep
 
 OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
@@ -65,11 +64,12 @@ def test_a_half_written_run_is_run_again(tmp_path):
     assert (tmp_path / FILE).read_bytes() == content
 
 
-def test_a_run_that_fails_leaves_the_others_and_is_tried_again(tmp_path, capsys):
-    failing = Performer(1, DivergenceError("The loss is nan."))
+def test_a_run_that_fails_leaves_the_others_and_is_tried_again(tmp_path):
+    shown, failing = [], Performer(1, DivergenceError("The loss is nan."))
     with pytest.raises(SweepError, match="1 of 4 runs failed, the first with: The loss is nan"):
-        sweep(digits(failing), OPTIONS, out=tmp_path)
-    assert "failed: vanilla" in capsys.readouterr().err
+        sweep(digits(failing), OPTIONS, out=tmp_path, show=shown.append)
+    assert shown[1].startswith("[2/4] vanilla, ")
+    assert shown[1].endswith(": failed: The loss is nan.")
     assert len(finished(digits(failing), OPTIONS, tmp_path)) == 3
     again = Performer()
     assert len(sweep(digits(again), OPTIONS, out=tmp_path)) == 4
@@ -81,11 +81,21 @@ def test_other_settings_are_other_runs(tmp_path):
     assert finished(digits(Performer()), replace(OPTIONS, set=(("epochs", 3),)), tmp_path) == []
 
 
-def test_every_run_and_the_time_left_are_shown(tmp_path, capsys):
-    sweep(digits(Performer()), OPTIONS, out=tmp_path)
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("[4/4] vanilla, pairwise-flippers 0.4, 1 label, seed")
-    assert last.endswith("(0 s left)")
+def test_every_run_and_the_time_left_are_shown(tmp_path):
+    shown = []
+    sweep(digits(Performer()), OPTIONS, out=tmp_path, show=shown.append)
+    assert len(shown) == 4
+    assert shown[-1].startswith("[4/4] vanilla, pairwise-flippers 0.4, 1 label, seed")
+    assert shown[-1].endswith("(0 s left)")
+
+
+def test_a_resumed_sweep_says_how_many_runs_exist(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        sweep(digits(Performer(1, KeyboardInterrupt())), OPTIONS, out=tmp_path)
+    shown = []
+    sweep(digits(Performer()), OPTIONS, out=tmp_path, show=shown.append)
+    assert shown[0] == "1 of 4 runs exist already."
+    assert shown[1].startswith("[2/4] ")
 
 
 @pytest.mark.parametrize("name", ["mnist-em", "cifar10-table"])
@@ -111,50 +121,6 @@ def test_a_setting_that_no_run_could_use_is_refused_before_the_first(tmp_path):
     with pytest.raises(InputError, match=r"^Expected `epochs` to be .* but got 'five'"):
         sweep(find_experiment("digits"), Options(set=(("epochs", "five"),)), out=tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_what_another_process_did_meanwhile_is_not_done_again(tmp_path, capsys):
-    other = Performer()
-
-    class Ours(Performer):
-        def __call__(self, run, data, device):
-            if not self.keys:
-                sweep(digits(other), replace(OPTIONS, methods=("vanilla",)), out=tmp_path)
-            return super().__call__(run, data, device)
-
-    ours = Ours()
-    results = sweep(digits(ours), OPTIONS, out=tmp_path)
-    assert [result["method"] for result in results] == ["trace", "vanilla"] * 2
-    assert len(other.keys) == len(ours.keys) == 2
-    assert not set(other.keys) & set(ours.keys)
-    assert capsys.readouterr().err.count("done by another process") == 2
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
-@pytest.mark.parametrize("finishes", [True, False])
-def test_what_another_process_is_at_comes_last_and_only_if_it_was_not_finished(
-    tmp_path, capsys, finishes
-):
-    plan = make_plan(digits(None), OPTIONS)
-    other = contextlib.ExitStack()
-
-    class Ours(Performer):
-        def __call__(self, run, data, device):
-            if len(self.keys) == 2:
-                if finishes:
-                    add_result(tmp_path / FILE, made_up(plan[1]))
-                other.close()
-            return super().__call__(run, data, device)
-
-    ours = Ours()
-    assert other.enter_context(claim(tmp_path, plan[1]["key"], wait=False))
-    results = sweep(digits(ours), OPTIONS, out=tmp_path)
-    keys = [run["key"] for run in plan]
-    assert [result["key"] for result in results] == keys
-    assert ours.keys == [keys[0], keys[2], keys[3], *([] if finishes else [keys[1]])]
-    assert "Another process performs 1 of the runs" in capsys.readouterr().err
-    assert len((tmp_path / FILE).read_text().splitlines()) == 4
 
 
 def test_a_run_that_cannot_be_written_ends_the_sweep(tmp_path, monkeypatch):

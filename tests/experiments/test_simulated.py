@@ -36,13 +36,13 @@ def data():
 
 
 def test_a_result_has_what_the_design_names(data):
-    result = perform(one_run("trace", epochs=20, restarts=1, pool=False), data, CPU)
+    result = perform(one_run("trace", epochs=20, n_init=1, structure="full"), data, CPU)
     assert {*NAMED, "label_nll", "seconds", "settings", "versions", "selection"} <= set(result)
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     assert result["accuracy"] > 0.9
     assert result["cm_error"] < 0.05
     assert result["annotator_accuracy"] == pytest.approx(0.64, abs=0.03)
-    assert result["settings"] == {"epochs": 20, "restarts": 1, "pool": False}
+    assert result["settings"] == {"epochs": 20, "n_init": 1, "structure": "full"}
     assert result["selection"] == "likelihood"
 
 
@@ -61,7 +61,9 @@ def test_the_same_run_gives_the_same_result(data):
 
 
 def test_a_curve_has_a_point_an_epoch_even_over_em_steps(data):
-    run = one_run("mbem", keep=("curve",), epochs=5, steps=2, validation=0.0, batch_size=60)
+    run = one_run(
+        "mbem", keep=("curve",), epochs=5, n_steps=2, validation_fraction=0.0, batch_size=60
+    )
     result = perform(run, data, CPU)
     # Nine tenths of 1,400 items are learned from: 21 steps of 60.
     assert [step for step, _ in result["curve"]] == [21, 42, 63, 84, 105]
@@ -95,7 +97,7 @@ def test_the_likelihood_of_new_labels_goes_through_the_matrices_where_there_are_
 
 def test_every_method_runs_on_digits(data):
     small = tuple(part.take(np.arange(150)) for part in data)
-    short = {"epochs": 1, "steps": 1, "rounds": 1, "restarts": 1, "pool": False}
+    short = {"epochs": 1, "n_steps": 1, "n_iter": 1, "n_init": 1, "structure": "full"}
     for run in planned("digits", seeds=1, densities=(1,), set=tuple(short.items())):
         result = perform(run, small, CPU)
         assert 0 <= result["accuracy"] <= 1

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.experiments import EXPERIMENTS, find_experiment
+from annotrace.experiments import EXPERIMENTS, LISTED, find_experiment
 from annotrace.experiments.options import FLAGS, options_from
 
 if TYPE_CHECKING:
@@ -34,13 +35,9 @@ def _flags(command: Command) -> Command:
     return command
 
 
-def _listed() -> str:
-    return "\n".join(f"  {name:18} {shows}" for name, shows in EXPERIMENTS.items())
-
-
 @click.command(
     short_help="Run an experiment of the paper, and draw its tables and figures.",
-    epilog=f"\b\nExperiments:\n{_listed()}",
+    epilog=f"\b\nExperiments:\n{LISTED}",
 )
 @click.argument("name", type=click.Choice(list(EXPERIMENTS)), metavar="NAME")
 @click.option(
@@ -89,7 +86,8 @@ def reproduce(
     failure = None
     if not only_draw:
         try:
-            sweep(experiment, options, out=folder, data_dir=data_dir, device=device)
+            show = partial(click.echo, err=True)
+            sweep(experiment, options, out=folder, data_dir=data_dir, device=device, show=show)
         except SweepError as error:
             failure = error
             if not finished(experiment, options, folder):

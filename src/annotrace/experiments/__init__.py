@@ -1,4 +1,4 @@
-"""Reproduction of the paper, one file per table or figure.
+"""Reproduction of the paper: figures and tables by the data that they are about.
 
 `python -m annotrace.experiments NAME` or `annotrace reproduce NAME` runs one. An experiment lists
 its runs, `runner` performs those that results.jsonl lacks, and tables and figures are drawn from
@@ -26,12 +26,16 @@ EXPERIMENTS = {
     "cardiac": "figure 7: ultrasound views, simulated because the real ones are private",
     "digits": "every method on a small built-in data set, for a laptop",
 }
+"""What each experiment shows; the first word of its name is its module."""
+
+LISTED = "\n".join(f"  {name:18} {shows}" for name, shows in EXPERIMENTS.items())
+"""The experiments as a command line lists them."""
 
 
 def find_experiment(name: str) -> Experiment:
     """Return an experiment by its name; its module is imported now."""
     if name not in EXPERIMENTS:
         raise InputError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
-    module = importlib.import_module(f"annotrace.experiments.{name.replace('-', '_')}")
-    experiment: Experiment = module.EXPERIMENT
-    return experiment
+    module = importlib.import_module(f"annotrace.experiments.{name.partition('-')[0]}")
+    found: Experiment = next(each for each in module.EXPERIMENTS if each.name == name)
+    return found

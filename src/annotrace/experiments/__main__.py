@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import errno
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from annotrace.errors import AnnotraceError, describe_os_error
-from annotrace.experiments import EXPERIMENTS, find_experiment
+from annotrace.experiments import EXPERIMENTS, LISTED, find_experiment
 from annotrace.experiments.options import FLAGS, options_from
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -32,6 +33,7 @@ def main(words: list[str] | None = None) -> int:
             out=out,
             data_dir=given["data_dir"],
             device=given["device"],
+            show=partial(print, file=sys.stderr, flush=True),
         )
     except AnnotraceError as error:
         return _fail(str(error))
@@ -52,11 +54,10 @@ def _fail(message: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    listed = "\n".join(f"  {name:18} {shows}" for name, shows in EXPERIMENTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m annotrace.experiments",
         description="Run an experiment of the paper; finished runs are not repeated.",
-        epilog=f"experiments:\n{listed}",
+        epilog=f"experiments:\n{LISTED}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", choices=list(EXPERIMENTS), metavar="NAME")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from annotrace.data import load_digits
 from annotrace.experiments import figures, tables
+from annotrace.experiments.digits import load
 from annotrace.experiments.options import Options
 from annotrace.experiments.plans import Experiment, Run, Split
 from annotrace.experiments.results import Result
@@ -25,11 +25,6 @@ from annotrace.experiments.simulated import (
 from annotrace.simulate import simulate_labels
 
 SKILLS = {FLIPPERS: 0.3, SPAMMERS: 0.5}
-
-
-def load(data_dir: Path | None) -> Split:
-    """Load digits for the groups to label; the figure needs no images."""
-    return load_digits().split(1400)
 
 
 def runs(options: Options) -> list[dict[str, Any]]:
@@ -66,4 +61,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write_page(folder / "annotators.md", title, results, [table])]
 
 
-EXPERIMENT = Experiment("annotators", "digits", None, load, runs, perform, draw)
+EXPERIMENTS = (Experiment("annotators", "digits", None, load, runs, perform, draw),)

@@ -228,6 +228,8 @@ def _ranking(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-EXPERIMENT = Experiment(
-    "cardiac", "cardiac (simulated)", "cardiac", load, runs, perform, draw, keep=("confusion",)
+EXPERIMENTS = (
+    Experiment(
+        "cardiac", "cardiac (simulated)", "cardiac", load, runs, perform, draw, keep=("confusion",)
+    ),
 )

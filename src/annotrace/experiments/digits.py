@@ -46,4 +46,4 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
 
 
 # On matrices as small as these one thread is faster than several.
-EXPERIMENT = Experiment("digits", "digits", "digits", load, runs, perform, draw, threads=1)
+EXPERIMENTS = (Experiment("digits", "digits", "digits", load, runs, perform, draw, threads=1),)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from annotrace.experiments.results import Result
 from annotrace.experiments.tables import density_name, method_name
 from annotrace.labels.writing import atomic_write
-from annotrace.report.matrix import draw_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,6 +88,8 @@ def draw_matrices(
     percent: bool = False,
 ) -> list[Path]:
     """Draw titled confusion matrices (n_classes, n_classes) in a grid."""
+    from annotrace.report.matrix import draw_matrix
+
     columns = max(map(len, rows))
     with figure(path, 2.3 * columns, 2.5 * len(rows)) as (drawn, written):
         grid = drawn.subplots(len(rows), columns, squeeze=False)
@@ -172,15 +173,7 @@ def draw_skill_curves(
     """Draw measures against the mean skill p: one row per measure, one column per group.
 
     Lines connect means over the draws that all methods have, so that they are comparable; a draw
-    that only some methods have is a dot.
-
-    Parameters
-    ----------
-    results : sequence of dict
-        Of one or several crowds and densities.
-    methods : sequence of str
-    measures : sequence of {"accuracy", "cm_error"}
-    path : Path
+    that only some methods have is a dot. Measures are "accuracy" and "cm_error".
     """
     groups = list(dict.fromkeys((r["crowd"], r["density"]) for r in results))
     several = len({crowd for crowd, _ in groups}) > 1

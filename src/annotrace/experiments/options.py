@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -42,8 +42,7 @@ def _assignment(text: str) -> tuple[str, Any]:
 
 
 def _option(default: Any, read: Callable[[str], Any], metavar: str, help: str, **more: Any) -> Any:
-    about = {"read": read, "metavar": metavar, "help": help, **more}
-    return field(default=default, metadata=about)
+    return field(default=default, metadata=dict(read=read, metavar=metavar, help=help, **more))
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,18 @@ class Options:
         repeated=True,
     )
 
+    def settings(self, method: str) -> dict[str, Any]:
+        """Return the settings that were asked for, for one method."""
+        asked: dict[str, Any] = dict(self.set)
+        if self.select is not None:
+            asked["select"] = self.select
+        if method == "vanilla" and self.vanilla_decay is not None:
+            asked["weight_decay"] = self.vanilla_decay
+        return asked
 
-@dataclass(frozen=True)
-class Flag:
-    """How an option is typed: the metadata of a field of `Options`."""
+
+class Flag(NamedTuple):
+    """An option as typed: the metadata of a field of `Options`."""
 
     name: str
     read: Callable[[str], Any]

@@ -1,11 +1,10 @@
-"""Experiments and their runs: what will be run, checked against what the user asked for."""
+"""Experiments and their runs: what will be run, and by which settings."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,15 +13,9 @@ import torch
 
 from annotrace.data import LabelledSet
 from annotrace.errors import InputError
-from annotrace.experiments.options import FLAGS, Options
+from annotrace.experiments.options import Options
 from annotrace.experiments.results import Result
-from annotrace.experiments.settings import (
-    NOT_SETTABLE,
-    RECIPES,
-    open_values,
-    parameter_names,
-    run_settings,
-)
+from annotrace.experiments.settings import NOT_SETTABLE, SETTINGS, run_settings, setting_names
 
 Run: TypeAlias = dict[str, Any]
 """One training: experiment, data, method, crowd, skill, density (labels per item), seed (of the
@@ -37,7 +30,7 @@ Split: TypeAlias = tuple[LabelledSet, LabelledSet]
 class Experiment:
     """A table or figure: its runs, how one is performed, and how the results are drawn.
 
-    `recipe` names one of `settings.RECIPES`, None if nothing is trained. `load` takes the data
+    `settings` is a key of `settings.SETTINGS`, None if nothing is trained. `load` takes the data
     folder or None; `runs` takes `Options` and returns dicts with method, crowd, skill, density and
     seed, and with settings that the experiment itself varies; `draw` takes results and a folder,
     and returns the files that it wrote. `keep` names what results hold beside measures, and
@@ -46,7 +39,7 @@ class Experiment:
 
     name: str
     data: str
-    recipe: str | None
+    settings: str | None
     load: Callable[[Path | None], Split]
     runs: Callable[[Options], list[dict[str, Any]]]
     perform: Callable[[Run, Split, torch.device], Result]
@@ -61,46 +54,52 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
     Raises
     ------
     InputError
-        If an option asks for something that no run can honour.
+        If an option asks for what the experiment does not have.
     """
-    for name, _ in options.set:
-        if name in NOT_SETTABLE:
-            raise InputError(f"--set {name}: {NOT_SETTABLE[name]}.")
-    runs = [_complete(experiment, run, options) for run in _chosen(experiment, options)]
-    plan = list({run["key"]: run for run in runs}.values())
-    used = {name for run in plan for name in parameter_names(run["method"])}
-    for name, _ in options.set:
-        if name not in used:
-            raise InputError(f"--set {name}: no method of {experiment.name} has such a setting.")
-    for words, asked, planned in _requests(options, plan):
-        has = list(dict.fromkeys(map(str, planned)))
-        if set(has) != set(map(str, asked)):
-            there = ", ".join(has) or "nothing to choose there"
-            raise InputError(f"{words}: {experiment.name} has {there}.")
-    return plan
-
-
-def _chosen(experiment: Experiment, options: Options) -> list[dict[str, Any]]:
-    """Return the runs of the methods and densities that were asked for."""
     runs = experiment.runs(options)
-    choices: dict[str, tuple[str, Sequence[Any]]] = {
-        "--methods": ("method", options.methods),
-        "--densities": ("density", options.densities),
-    }
-    for flag, (name, asked) in choices.items():
+    for flag, name, asked in (
+        ("--methods", "method", options.methods),
+        ("--densities", "density", options.densities),
+        ("--skills", "skill", options.skills),
+    ):
         has = list(dict.fromkeys(run[name] for run in runs))
         if unknown := [str(value) for value in asked if value not in has]:
-            there = ", ".join(map(str, has))
-            raise InputError(f"{flag} {','.join(unknown)}: {experiment.name} has {there}.")
+            there = ", ".join(str(value) for value in has if value is not None)
+            raise InputError(
+                f"{flag} {','.join(unknown)}: {experiment.name} has {there or 'none to choose'}."
+            )
         runs = [run for run in runs if not asked or run[name] in asked]
-    return runs
+    _check_seeds(experiment, options, runs)
+    _check_settings(experiment, options, runs)
+    complete = [_complete(experiment, run, options) for run in runs]
+    return list({run["key"]: run for run in complete}.values())
+
+
+def _check_seeds(experiment: Experiment, options: Options, runs: list[dict[str, Any]]) -> None:
+    group = {name: value for name, value in runs[0].items() if name != "seed"}
+    n_seeds = sum(run == {**group, "seed": run["seed"]} for run in runs)
+    if options.seeds not in (None, n_seeds):
+        raise InputError(f"--seeds {options.seeds}: {experiment.name} has {n_seeds}.")
+
+
+def _check_settings(experiment: Experiment, options: Options, runs: list[dict[str, Any]]) -> None:
+    methods = {run["method"]: set(run.get("settings", {})) for run in runs}
+    if options.vanilla_decay is not None and "vanilla" not in methods:
+        raise InputError(f"--vanilla-decay: {experiment.name} has no vanilla network.")
+    free = {name for method, varied in methods.items() for name in setting_names(method) - varied}
+    for name in options.settings(""):
+        if name in NOT_SETTABLE:
+            raise InputError(f"--set {name}: {NOT_SETTABLE[name]}.")
+        if name not in free:
+            flag = "--select" if name == "select" and options.select else f"--set {name}"
+            raise InputError(f"{flag}: no method of {experiment.name} has such a setting.")
 
 
 def _complete(experiment: Experiment, run: dict[str, Any], options: Options) -> Run:
     settings = {}
-    if experiment.recipe is not None:
-        recipe, varied = RECIPES[experiment.recipe][options.protocol], run.get("settings", {})
-        settings = run_settings(recipe, run["method"], run["density"], varied, options)
+    if experiment.settings is not None:
+        layers, varied = SETTINGS[experiment.settings][options.protocol], run.get("settings", {})
+        settings = run_settings(layers, run["method"], run["density"], varied, options)
     whole = {
         "data": experiment.data,
         "protocol": options.protocol,
@@ -122,29 +121,3 @@ def key_of(run: Run) -> str:
     skill = "" if run["skill"] is None else f"{run['skill']:g}/"
     crowd = f"{run['data']}/{run['crowd']}/{skill}{run['density']}"
     return f"{crowd}/{run['method']}/{run['seed']}/{digest}"
-
-
-def _requests(
-    options: Options, plan: list[Run]
-) -> Iterator[tuple[str, tuple[Any, ...], list[Any]]]:
-    """Yield each option as typed, the values that it asks for, and those of the plan."""
-    seeds = defaultdict(set)
-    for run in plan:
-        seeds[run["method"], run["crowd"], run["skill"], run["density"]].add(run["seed"])
-    planned: dict[str, list[Any]] = {
-        "protocol": [run["protocol"] for run in plan],
-        "seeds": [len(own) for own in seeds.values()],
-        "skills": [run["skill"] for run in plan],
-        "select": open_values("select", options.select, plan, options),
-        "vanilla_decay": [options.vanilla_decay for run in plan if run["method"] == "vanilla"],
-        "limit_items": [run["n_items"] for run in plan],
-    }
-    for flag in FLAGS:
-        asked = getattr(options, flag.name)
-        if flag.name in planned and asked not in (None, ()):
-            values = asked if isinstance(asked, tuple) else (asked,)
-            has = [value for value in planned[flag.name] if value is not None]
-            yield f"{flag.flag} {','.join(map(str, values))}", values, has
-    last = dict(options.set)
-    for name, value in options.set:
-        yield f"--set {name}={value}", (value,), open_values(name, last[name], plan, options)

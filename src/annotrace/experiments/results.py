@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from annotrace.errors import RunError
-
-if sys.platform != "win32":
-    import fcntl
 
 FILE = "results.jsonl"
 
@@ -47,35 +41,29 @@ def add_result(path: Path, result: Result) -> None:
     Raises
     ------
     RunError
-        If the line cannot be written whole; the file is then unchanged.
+        If the line cannot be written whole; the file then has only the earlier runs.
     """
     line = json.dumps(result, allow_nan=False).encode() + b"\n"
     try:
         with path.open("a+b", buffering=0) as file:
-            _lock(file)
-            _append(file, line)
+            file.seek(0)
+            content = file.read()
+            end = content.rfind(b"\n") + 1
+            if _parse(content[end:]) is not None:  # a run that only lacks the end of its line
+                end, line = len(content), b"\n" + line
+            file.truncate(end)
+            try:
+                while line:
+                    line = line[file.write(line) :]
+                os.fsync(file.fileno())
+            except BaseException:
+                file.truncate(end)
+                raise
     except OSError as error:
         raise RunError(
             f"{path}: {error.strerror}. The last run is not in it, all earlier ones are; the same "
             "command resumes."
         ) from None
-
-
-def _append(file: BinaryIO, line: bytes) -> None:
-    """Write a whole line or nothing, in place of a line that was left unfinished."""
-    file.seek(0)
-    content = file.read()
-    end = content.rfind(b"\n") + 1
-    if _parse(content[end:]) is not None:
-        end, line = len(content), b"\n" + line
-    file.truncate(end)
-    try:
-        while line:
-            line = line[file.write(line) :]
-        os.fsync(file.fileno())
-    except BaseException:
-        file.truncate(end)
-        raise
 
 
 def _parse(line: bytes) -> Result | None:
@@ -84,37 +72,3 @@ def _parse(line: bytes) -> Result | None:
     except ValueError:
         return None
     return result if isinstance(result, dict) and "key" in result else None
-
-
-@contextmanager
-def claim(folder: Path, key: str, wait: bool) -> Iterator[bool]:
-    """Claim a run, so that no other process performs it; yield whether that succeeded.
-
-    With `wait`, wait until the other process has finished or dropped the run. Where files cannot
-    be locked, every claim succeeds.
-    """
-    if sys.platform == "win32":
-        yield True
-        return
-    # A killed process leaves this file behind, but not the lock.
-    mark = folder / f".{key.rpartition('/')[2]}.running"
-    with mark.open("w") as file:
-        claimed = _lock(file, wait)
-        try:
-            yield claimed
-        finally:
-            if claimed:
-                mark.unlink(missing_ok=True)
-
-
-def _lock(file: IO[Any], wait: bool = True) -> bool:
-    """Lock an open file until it is closed; return False if another process holds the lock."""
-    if sys.platform == "win32":
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True

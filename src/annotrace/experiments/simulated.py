@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from annotrace.data import LabelledSet
-from annotrace.diagnosis import (
-    confusion_error,
-    dominant_draws,
-    is_diagonally_dominant,
-    skills,
-)
+from annotrace.diagnosis import confusion_error, dominant_draws, is_diagonally_dominant, skills
 from annotrace.errors import InputError
 from annotrace.experiments.plans import Run, Split
 from annotrace.experiments.results import Result
@@ -77,30 +73,22 @@ def qualifying_seeds(crowd: str, skill: float, n_draws: int) -> tuple[int, ...]:
 def perform(
     run: Run, data: Split, device: torch.device, confusion: NDArray[np.float64] | None = None
 ) -> Result:
-    """Train and score.
+    """Train and score; return a line of results.jsonl.
 
-    Parameters
-    ----------
-    run : dict
-    data : (LabelledSet, LabelledSet)
-        Training and test data.
-    device : torch.device
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes), optional
-        True matrices, if `run["crowd"]` is not a group that this module knows.
-
-    Returns
-    -------
-    dict
-        A line of results.jsonl.
+    `confusion`, shape (n_annotators, n_classes, n_classes), has the true matrices if `run["crowd"]`
+    is not a group that this module knows.
     """
+    run = {**run, "settings": device_settings(run["settings"], device)}
     train, test = data
     if confusion is None:
         confusion = true_confusion(run["crowd"], run["skill"], run["seed"])
     curve: list[float] = []
-    model = _make(run, confusion, device)
+    known: dict[str, Any] = {"confusion": confusion} if run["method"] == "oracle" else {}
+    known |= {"random_state": run["seed"], "device": str(device)}
+    model = make_estimator(run["method"], run["settings"], **known)
     if "curve" in run["keep"]:
         train, watched = train.split(round(len(train.y) * (1 - WATCHED)), run["seed"])
-        model.set_params(callbacks=(lambda _: curve.append(_accuracy(model, watched)),))
+        model.set_params(callbacks=(lambda _: curve.append(_accuracy(model.network_, watched)),))
     table = simulate_labels(
         train.y, confusion, labels_per_item=run["density"], random_state=run["seed"]
     )
@@ -108,7 +96,6 @@ def perform(
     model.fit(train.X, table)
     result = {
         **describe(run, confusion, table),
-        "settings": device_settings(run["settings"], device),
         "seconds": round(time.perf_counter() - started, 3),
         **score(model, (train, test), confusion, run),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
@@ -161,16 +148,8 @@ def score(model: CrowdEstimator, data: Split, confusion: NDArray[np.float64], ru
 def label_nll(model: CrowdEstimator, predicted: NDArray[Any], table: LabelTable) -> float:
     """Return the mean negative log-likelihood of labels of new items.
 
-    The likelihood of a label is that of the predicted classes through the annotator's matrix, if
-    the method has one.
-
-    Parameters
-    ----------
-    model : CrowdEstimator
-        Fitted.
-    predicted : ndarray of shape (n_items, n_classes)
-    table : LabelTable
-        Labels of the new items by the annotators of the training data.
+    The likelihood of a label is that of the predicted classes, shape (n_items, n_classes), through
+    the annotator's matrix, if the method has one.
     """
     rows = predicted[table.item]
     if hasattr(model, "confusion_"):
@@ -188,13 +167,11 @@ def rounded(values: NDArray[Any]) -> Any:
     return np.round(values, 4).tolist()
 
 
-def _make(run: Run, confusion: NDArray[np.float64], device: torch.device) -> CrowdEstimator:
-    known: dict[str, Any] = {"confusion": confusion} if run["method"] == "oracle" else {}
-    settings = device_settings(run["settings"], device)
-    return make_estimator(
-        run["method"], settings, **known, random_state=run["seed"], device=str(device)
-    )
-
-
-def _accuracy(model: CrowdEstimator, items: LabelledSet) -> float:
-    return round(float((model.predict_proba(items.X).argmax(1) == items.y).mean()), 5)
+@torch.no_grad()
+def _accuracy(network: nn.Module, items: LabelledSet) -> float:
+    """Return the accuracy of a network between two epochs."""
+    network.eval()
+    device = next(network.parameters()).device
+    parts = torch.from_numpy(items.X).split(1024)
+    predicted = torch.cat([network(part.to(device)).argmax(1).cpu() for part in parts])
+    return round(float((predicted.numpy() == items.y).mean()), 5)

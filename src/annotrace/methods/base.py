@@ -149,7 +149,7 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
     method: ClassVar[str]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
+        return hasattr(self, "network_")
 
     def fit(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> CrowdEstimator:
         """Learn the classifier and, where the method models them, the annotators.

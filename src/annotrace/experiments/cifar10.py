@@ -95,6 +95,8 @@ def draw(results: list[Result], folder: Path) -> list[Path]:
     return [*written, tables.write_page(page, title, results, [*parts, CM_ERROR_NOTE])]
 
 
-EXPERIMENT = Experiment(
-    "cifar10-table", "cifar10", "cifar10", load, runs, perform, draw, keep=("confusion",)
+EXPERIMENTS = (
+    Experiment(
+        "cifar10-table", "cifar10", "cifar10", load, runs, perform, draw, keep=("confusion",)
+    ),
 )

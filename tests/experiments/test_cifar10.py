@@ -1,13 +1,13 @@
 import pytest
 from made_up import check_drawn, made_up, planned
 
-from annotrace.experiments import cifar10_table
+from annotrace.experiments import cifar10
 from annotrace.experiments.settings import effective, make_estimator
 from annotrace.training import Settings
 
 
 def page_of(results, folder):
-    cifar10_table.draw(results, folder)
+    cifar10.draw(results, folder)
     return (folder / "cifar10-table.md").read_text()
 
 
@@ -28,11 +28,15 @@ def test_the_paper_protocol_is_the_published_recipe():
         settings = Settings(**{name: effective(model, name) for name in names})
         assert (settings.epochs, settings.batch_size, settings.lr) == (200, 50, 1e-3)
         assert [settings.rate(epoch) for epoch in (49, 50, 100)] == pytest.approx([1, 0.1, 0.01])
-        assert (model.backbone, model.validation, model.select) == ("resnet50", 0.1, "truth")
+        assert (model.backbone, model.validation_fraction, model.select) == (
+            "resnet50",
+            0.1,
+            "truth",
+        )
         if run["method"] == "trace":
             assert (model.lam, effective(model, "confusion_lr")) == (0.01, 1.0)
         if run["method"] in ("mbem", "gem"):
-            assert model.steps == 2
+            assert model.n_steps == 2
 
 
 def test_the_papers_numbers_stand_beside_ours_in_both_units(tmp_path):

@@ -18,38 +18,40 @@ SEED = "a whole number of at least 0, a generator, a random state or None"
 
 
 @pytest.mark.parametrize(("make", "name"), MAKERS, ids=lambda each: str(each)[:20])
-def test_what_a_method_begins_with_is_right(make, name):
+def test_defaults_are_valid(make, name):
     check_parameters(make(name))
 
 
 @pytest.mark.parametrize(
     ("method", "name", "value", "said"),
     [
-        ("trace", "mend", "False", "True, False or None"),
-        ("trace", "mend", 1, "True, False or None"),
-        ("trace", "pool", "yes", "True, False, 'auto' or None"),
+        ("trace", "joint", "False", "True, False or None"),
+        ("trace", "joint", 1, "True, False or None"),
+        ("trace", "structure", 1, "text or None"),
+        ("trace", "recipe", "on", "a recipe, 'default', 'none' or None"),
+        ("trace", "recipe", {"n_init": 1}, "a recipe, 'default', 'none' or None"),
         ("trace", "lam", -1, "a number of at least 0 or 'auto'"),
         ("trace", "lam", np.nan, "a number of at least 0 or 'auto'"),
-        ("trace", "mixup", "on", "a number of at least 0, 'auto' or None"),
-        ("trace", "restarts", 1.5, "a whole number larger than 0 or None"),
+        ("auto", "mixup", "on", "a number of at least 0 or 'auto'"),
+        ("auto", "n_init", 1.5, "a whole number larger than 0"),
         ("trace", "epochs", True, "a whole number larger than 0 or None"),
         ("trace", "lr", np.inf, "a number larger than 0 or None"),
-        ("trace", "validation", 1, "a number of at least 0 and below 1"),
+        ("trace", "validation_fraction", 1, "a number of at least 0 and below 1"),
         ("trace", "random_state", -1, SEED),
         ("trace", "protocol", "papers", "'default' or 'paper'"),
         ("trace", "protocol", ["paper"], "'default' or 'paper'"),
         ("trace", "backbone", 3, "text or a module"),
         ("trace", "callbacks", print, "a sequence"),
         ("trace", "checkpoint", 3, "text, a path or None"),
-        ("auto", "folds", 1, "a whole number of at least 2"),
-        ("auto", "rounds", 0, "a whole number larger than 0"),
-        ("auto", "start", "x", "'trace' or 'votes'"),
+        ("auto", "n_folds", 1, "a whole number of at least 2"),
+        ("auto", "n_iter", 0, "a whole number larger than 0"),
+        ("auto", "init", "x", "'trace' or 'votes'"),
         ("gem", "smoothing", -1, "a number of at least 0"),
         ("soft-bootstrap", "beta", 2, "a number from 0 to 1"),
         ("vanilla", "targets", "some", "'majority' or 'every'"),
     ],
 )
-def test_what_a_parameter_may_be_is_said(method, name, value, said):
+def test_the_error_says_what_a_parameter_may_be(method, name, value, said):
     model = at.make(method, **{name: value})
     expected = f"Expected `{name}` to be {said}, but got {value!r}."
     with pytest.raises(InputError, match=re.escape(expected)):
@@ -61,13 +63,13 @@ def test_what_a_parameter_may_be_is_said(method, name, value, said):
     [
         ("dawid-skene", "smoothing", 0, "a number larger than 0"),
         ("dawid-skene", "one_coin", "no", "True or False"),
-        ("glad", "sweeps", 0, "a whole number larger than 0"),
+        ("glad", "n_steps", 0, "a whole number larger than 0"),
         ("mace", "guessing", None, "a number larger than 0"),
         ("hierarchical", "tol", np.nan, "a number"),
         ("majority", "random_state", 0.5, SEED),
     ],
 )
-def test_aggregations_say_it_too(name, setting, value, said):
+def test_so_does_that_of_an_aggregation(name, setting, value, said):
     table = at.LabelTable.from_codes([0, 0, 1], [0, 1, 0], [0, 1, 1])
     expected = f"Expected `{setting}` to be {said}, but got {value!r}."
     with pytest.raises(InputError, match=re.escape(expected)):
@@ -80,7 +82,9 @@ def test_aggregations_say_it_too(name, setting, value, said):
         ("epochs", np.int32(3)),
         ("lr", np.float32(0.1)),
         ("lr", 1),
-        ("mend", np.bool_(True)),
+        ("joint", np.bool_(True)),
+        ("recipe", at.Recipe(n_init=np.int64(1))),
+        ("recipe", "none"),
         ("lam", "auto"),
         ("weight_decay", 0),
         ("random_state", np.random.RandomState(0)),
@@ -89,5 +93,5 @@ def test_aggregations_say_it_too(name, setting, value, said):
         ("checkpoint", PurePath("file")),
     ],
 )
-def test_numbers_may_be_numpys_and_whole(name, value):
+def test_numbers_may_be_of_numpy_and_whole(name, value):
     check_parameters(at.make("trace", **{name: value}))

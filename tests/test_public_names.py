@@ -1,4 +1,4 @@
-"""What `annotrace` offers, and what importing it costs."""
+"""The public names of `annotrace`, and what importing it costs."""
 
 import subprocess
 import sys
@@ -15,9 +15,24 @@ def test_every_public_name_is_there(name):
     assert getattr(annotrace, name) is not None
 
 
-def test_public_names_are_sorted_and_told_by_dir():
+def test_public_names_are_sorted_and_listed_by_dir():
     assert annotrace.__all__ == sorted(annotrace.__all__)
     assert dir(annotrace) == annotrace.__all__
+    assert {"labels", "errors", "crowd", "Recipe", "load"} <= set(dir(annotrace))
+
+
+def test_modules_are_the_modules():
+    assert annotrace.labels.LabelTable is annotrace.LabelTable
+    assert issubclass(annotrace.errors.InputError, ValueError)
+    assert annotrace.methods.load is annotrace.load
+    assert annotrace.methods.Recipe is annotrace.Recipe
+    assert annotrace.nn.Confusion is annotrace.crowd.Confusion
+
+
+def test_the_default_aggregation_needs_no_name():
+    table = annotrace.LabelTable.from_codes([0, 0, 0, 1, 1, 1], [0, 1, 2] * 2, [0, 0, 1, 1, 1, 1])
+    model = annotrace.aggregation.make().fit(table)
+    assert model.predict().tolist() == [0, 1]
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -35,7 +50,7 @@ def test_importing_is_cheap(statement, banned):
     assert not set(done.stdout.split()) & set(banned)
 
 
-def test_the_core_needs_no_tables_figures_or_commands():
+def test_the_core_imports_no_frames_figures_or_commands():
     code = "from annotrace import TraceRegularized; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     # narwhals is not among them: scikit-learn itself imports it.

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.confusion import Confusion
 from annotrace.registry import Entry, Registry
 
 Structure: TypeAlias = Callable[..., AnnotatorModel]
-"""Called with `n_annotators`, `n_classes` and the keywords of `Confusion`."""
+"""Called with `n_annotators`, `n_classes`, `n_items` and the keywords of `Confusion`."""
+
+
+def _confusion(n_annotators: int, n_classes: int, *, n_items: int = 0, **options: Any) -> Confusion:
+    """Return confusion matrices that are the same for all items."""
+    return Confusion(n_annotators, n_classes, **options)
+
 
 STRUCTURES: Registry[AnnotatorModel] = Registry(
     "structure",
-    Entry("full", Confusion, "one confusion matrix per annotator"),
-    Entry("pooled", partial(Confusion, pooled=True), "a shared matrix plus a deviation for each"),
+    Entry("full", _confusion, "one confusion matrix per annotator"),
+    Entry("pooled", partial(_confusion, pooled=True), "a shared matrix plus a deviation for each"),
 )

@@ -286,7 +286,8 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row, shape (n_rows,)."""
-        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        chosen: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return chosen
 
     def posterior(self, X: Any, y: Any, items: Items = None) -> NDArray[Any]:

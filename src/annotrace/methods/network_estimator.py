@@ -111,7 +111,7 @@ class NetworkEstimator(CrowdEstimator):
             kept = self.train_trial(data, settings, Trial(first, start=start))
         else:
             kept, self.temperature_ = recipe.fit(self, data, settings)
-        self._warm_trial = None
+        self._warm_trial: Trial | None = None
         self.chosen_ = {**kept.trial.params, "mixup": kept.trial.mixup, "init": kept.trial.number}
         return kept.history
 
@@ -132,7 +132,7 @@ class NetworkEstimator(CrowdEstimator):
         params = {name: chosen.get(name, values[0]) for name, values in self.options().items()}
         matrices = None if previous.confusion is None else previous.matrices(self.table_)
         start = None if matrices is None else Initialization(matrices)
-        self._warm_trial: Trial | None = Trial(params, chosen.get("mixup", 1.0), start=start)
+        self._warm_trial = Trial(params, chosen.get("mixup", 1.0), start=start)
 
     def train_trial(self, data: CrowdData, settings: Settings, trial: Trial) -> Trained:
         """Train once: the network that is there for the first trial, a new one for others."""
@@ -143,11 +143,11 @@ class NetworkEstimator(CrowdEstimator):
                 settings = replace(settings, seed=settings.seed + 7919 * trial.number)
         history = self.train_once(data, settings, trial)
         swapped = is_swapped(self.annotator_model_, self.table_)
-        return Trained(trial, vars(self).copy(), history, swapped)
+        return Trained(trial, self.__dict__.copy(), history, swapped)
 
     def use(self, trained: Trained) -> None:
         """Take over what a training has learned."""
-        vars(self).update(trained.learned)
+        self.__dict__.update(trained.learned)
 
     def current_posterior(self, data: CrowdData) -> NDArray[np.float64]:
         """Return the posterior of the modules in use, shape (n_items, n_classes)."""

@@ -127,6 +127,7 @@ class TraceRegularized(NetworkEstimator):
             structure,
             table.n_annotators,
             table.n_classes,
+            n_items=table.n_items,
             parametrization=self.parametrization,
             diagonal=self._or_protocol("diagonal"),
             lr_scale=self._or_protocol("confusion_lr"),

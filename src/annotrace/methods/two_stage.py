@@ -7,7 +7,7 @@ item it is hard to beat, the more so with mixup (Zhang et al., ICLR 2018).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -70,10 +70,9 @@ class TwoStage(TargetEstimator):
         self.aggregation_: Aggregation = fresh.fit(self.table_, gold=gold)
 
     def _make_result(self, data: CrowdData) -> CrowdResult:
-        # No classifier has contributed to the posterior, so the prior is the class shares.
-        result = self.aggregation_.result_
-        self.annotator_model_ = result.annotator_model
-        return replace(result, prior=result.posterior.mean(axis=0))
+        # The classifier has not contributed to the posterior.
+        self.annotator_model_ = self.aggregation_.annotator_model_
+        return self.aggregation_.result_
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run; the aggregation follows from the labels."""

@@ -69,7 +69,7 @@ def test_kappa_of_two_by_hand(crosstab, kappa):
     assert cohen_kappa(from_crosstab(crosstab), 0, 1) == pytest.approx(kappa, abs=5e-5)
 
 
-def test_every_pair_as_scikit_learn_has_it():
+def test_every_pair_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     wide = np.where(rng.random((60, 7)) < 0.5, rng.integers(3, size=(60, 7)), -1)
     pairs = pairwise_kappa(from_wide(wide))
@@ -83,7 +83,7 @@ def test_every_pair_as_scikit_learn_has_it():
     assert pairs.mean(1) == pytest.approx(np.average(pairs.kappa, weights=pairs.n_shared))
 
 
-def test_order_of_rows_and_names_of_classes_do_not_matter():
+def test_the_order_of_rows_and_class_names_do_not_matter():
     rng = np.random.default_rng(1)
     item, annotator, label = rng.integers((20, 5, 3), size=(200, 3)).T
     rows = rng.permutation(200)
@@ -94,7 +94,7 @@ def test_order_of_rows_and_names_of_classes_do_not_matter():
 
 
 @pytest.mark.parametrize("n_others", [0, 40, 500])
-def test_the_mean_of_kappas_is_near_alpha_however_many_annotators_share_an_item_or_two(n_others):
+def test_the_mean_kappa_is_near_alpha_if_many_annotators_share_an_item_or_two(n_others):
     rng = np.random.default_rng(0)
     confusion = np.repeat((0.9 * np.eye(4) + 0.025)[None], 4 + n_others, axis=0)
     together = simulate_labels(rng.integers(0, 4, 800), confusion[:4], random_state=rng)
@@ -109,7 +109,7 @@ def test_the_mean_of_kappas_is_near_alpha_however_many_annotators_share_an_item_
     assert pairwise_kappa(table).mean() == pytest.approx(krippendorff_alpha(table), abs=0.02)
 
 
-def test_no_mean_of_kappas_where_no_two_share_enough():
+def test_no_mean_kappa_if_no_two_share_enough():
     rng = np.random.default_rng(0)
     confusion = np.repeat((0.9 * np.eye(4) + 0.025)[None], 300, axis=0)
     table = simulate_labels(rng.integers(0, 4, 900), confusion, labels_per_item=3, random_state=rng)
@@ -130,6 +130,23 @@ def test_memory_grows_with_labels_and_not_with_pairs_by_classes():
     assert peak < 30e6
 
 
+def test_many_labels_of_one_item_are_no_burden():
+    rng = np.random.default_rng(0)
+    wide = rng.integers(3, size=(40, 5))
+    crowded = from_wide(wide)
+    table = LabelTable.from_codes(
+        np.r_[crowded.item, np.zeros(30_000, int)],
+        np.r_[crowded.annotator, np.arange(5, 30_005)],
+        np.r_[crowded.label, rng.integers(3, size=30_000)],
+    )
+    tracemalloc.start()
+    pairs = pairwise_kappa(table)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6
+    assert pairs.mean() == pytest.approx(pairwise_kappa(crowded).mean())
+
+
 def test_nothing_to_agree_on():
     same = from_wide([[0, 0], [0, 0]])
     assert math.isnan(krippendorff_alpha(same))
@@ -146,7 +163,7 @@ def test_perfect_agreement_is_one():
     assert krippendorff_alpha(table) == fleiss_kappa(table) == cohen_kappa(table, 0, 1) == 1
 
 
-def test_unknown_or_same_annotators_are_told():
+def test_unknown_or_equal_annotators_raise():
     table = from_wide([[0, 1], [1, 1]])
     with pytest.raises(InputError, match="no annotator '7'"):
         cohen_kappa(table, 0, 7)

@@ -11,7 +11,6 @@ from annotrace.diagnosis import (
     per_class,
     skills,
 )
-from annotrace.diagnosis.metrics import with_pool
 from annotrace.simulate import cifar10_annotators
 
 
@@ -39,7 +38,7 @@ def test_skill_is_the_mean_diagonal():
     np.testing.assert_allclose(skills(np.array([[[0.9, 0.1], [0.3, 0.7]]])), [0.8])
 
 
-def test_the_first_seeds_that_qualify_are_taken():
+def test_the_first_qualifying_seeds_are_returned():
     swapped, right = np.eye(2)[::-1][None], np.eye(2)[None]
     draws = dominant_draws(lambda seed: right if seed % 3 == 0 else swapped, 3, first_seed=1)
     assert [seed for seed, _ in draws] == [3, 6, 9]
@@ -51,7 +50,7 @@ def test_no_more_seeds_are_tried_than_asked_for():
     assert [seed for seed, _ in draws] == [4]
 
 
-def test_figures_of_classes_are_those_of_scikit_learn():
+def test_metrics_of_classes_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     truth, predicted = rng.integers(0, 4, (2, 200))
     figures = per_class(predicted, truth, 4)
@@ -66,11 +65,3 @@ def test_unknown_truths_and_absent_classes_do_not_count():
     truth, predicted = np.array([0, 0, 1, -1]), np.array([0, 1, 1, 2])
     assert balanced_accuracy(predicted, truth, 4) == 0.75
     assert per_class(predicted, truth, 4).n_items.tolist() == [2, 1, 0, 0]
-
-
-def test_someone_without_labels_has_the_matrix_of_the_crowd():
-    confusion = np.stack([np.eye(2), np.full((2, 2), 0.5), np.eye(2)[::-1]])
-    filled = with_pool(confusion, np.array([3, 1, 0]))
-    np.testing.assert_array_equal(filled[:2], confusion[:2])
-    np.testing.assert_allclose(filled[2], [[0.875, 0.125], [0.125, 0.875]])
-    assert with_pool(confusion, np.array([3, 1, 1])) is confusion

@@ -73,6 +73,7 @@ class LabelFiles:
 
     def read(self) -> tuple[LabelTable, Layout | Imported | None]:
         """Read the table; return it with the columns or answers that were used."""
+        from annotrace.labels import LabelTable
         from annotrace.labels.building import TableOptions
         from annotrace.labels.columns import ColumnNames
         from annotrace.labels.reading import ExportOptions, read_parts

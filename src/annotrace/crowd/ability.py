@@ -15,10 +15,11 @@ shifts the log-odds of a correct label in every class:
 The pool's accuracies m and errors q are shares of the pooled counts; :math:`\mu`, :math:`\tau`, s
 and u are fitted to all annotators (empirical Bayes).
 
-The true classes are uncertain, so a label carries less information than a label of a gold item. Its
-information about the ability is the square of its score, :math:`(\rho - m)^2`, where :math:`\rho` is
-the probability that it is correct (Louis, Finding the observed information matrix when using the EM
-algorithm, 1982): none at all for a label that is as likely correct as any other of its annotator.
+The true classes are uncertain, so a label says less about its annotator than a label of a gold item
+does. Its information about the ability is the square of its score, :math:`(\rho - m)^2`, where
+:math:`\rho` is the probability that it is correct (T. A. Louis, Finding the observed information
+matrix when using the EM algorithm, 1982): none for a label that is as likely correct as the average
+label of its annotator.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ SLIPS = 0.25
 STRENGTHS = np.geomspace(1.0, 100.0, 8)
 MAX_ABILITY = 6.0
 N_NEWTON = 5
+# Expected counts that do not matter to the strength of errors.
+NEGLIGIBLE = 0.01
 # The two strengths are fitted to at most so many annotators.
 ENOUGH_ANNOTATORS = 2000
 
@@ -187,7 +190,7 @@ def _fit_strength(right: Array, wrong: Array, accuracy: Array) -> float:
 
 def _fit_error_strength(counts: Array, errors: Array) -> float:
     """Return the strength under which the kinds of wrong labels are most probable."""
-    cells = np.nonzero(counts * (errors > 0))
+    cells = np.nonzero(counts * (errors > 0) > NEGLIGIBLE)
     given, share = counts[cells], errors[cells[1:]]
     total = (counts * (errors > 0)).sum(axis=2)
     total = total[total > 0]

@@ -163,8 +163,8 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
     --------
     >>> from annotrace.crowd.result import CrowdResult
     >>> from annotrace.labels import LabelTable
-    >>> item, annotator, label = np.repeat(np.arange(40), 2), np.tile([0, 1], 40), np.tile([0, 1], 40)
-    >>> table = LabelTable.from_codes(item, annotator, label, n_classes=2)
+    >>> item, pair = np.repeat(np.arange(40), 2), np.tile([0, 1], 40)
+    >>> table = LabelTable.from_codes(item, annotator=pair, label=pair)
     >>> known = CrowdResult(
     ...     table, np.tile([1.0, 0.0], (40, 1)), np.zeros(40, int), None,
     ...     prior=np.array([0.5, 0.5]), gold=np.zeros(40, np.int32),
@@ -174,14 +174,12 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
            [ 0., 40.]])
     """
     crowd = _Crowd(result)
-    model = AbilityModel.initial(result.table.n_annotators, result.table.n_classes)
-    posterior = crowd.start
-    for n_round in range(N_ROUNDS + 1):
-        if n_round:
-            posterior = crowd.posterior(mean)
-        labels = crowd.count(posterior)
+    labels = crowd.count(crowd.start)
+    model = AbilityModel.initial(*labels.total.shape).fit(labels)
+    for _ in range(N_ROUNDS):
+        labels = crowd.count(crowd.posterior(mean_matrices(labels, model)))
         model = model.fit(labels)
-        mean = mean_matrices(labels, model)
+    mean = mean_matrices(labels, model)
     return _with_variances(labels, model, mean, crowd.posterior(mean).double().numpy())
 
 
@@ -202,13 +200,13 @@ class _Crowd:
         return torch.from_numpy(np.array(array)).to(self.labels.dtype)
 
     def posterior(self, matrices: Array) -> torch.Tensor:
-        """The E-step under confusion matrices."""
+        """Compute the posterior of the items under confusion matrices (the E-step)."""
         model = FixedMatrices(self._as_tensor(matrices))
         joint = model.item_log_likelihood(self.labels) + self.log_prior
         return normalize_joint(clamp_to_gold(joint, self.gold, matrices.shape[1]))[0]
 
     def count(self, posterior: torch.Tensor) -> LabelCounts:
-        """Expected counts, those of earlier labels included."""
+        """Count expected labels, those of earlier labels included (the M-step's sum)."""
         weights = posterior * self.counted
         sums = [self.labels.counts(w).double().numpy() for w in (weights, weights.square())]
         if self.prior_counts is not None:

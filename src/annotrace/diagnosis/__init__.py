@@ -18,7 +18,6 @@ from annotrace.diagnosis.metrics import (
     is_diagonally_dominant,
     is_permuted,
     per_class,
-    pooled_confusion,
     skills,
 )
 from annotrace.diagnosis.reasons import Reason
@@ -48,7 +47,6 @@ __all__ = [
     "krippendorff_alpha",
     "pairwise_kappa",
     "per_class",
-    "pooled_confusion",
     "rank_suspects",
     "reliability_curve",
     "skills",

@@ -1,10 +1,10 @@
-"""How far annotators agree beyond chance: Krippendorff's alpha, Fleiss' and Cohen's kappa.
+"""Agreement of annotators beyond chance: Krippendorff's alpha, Fleiss' and Cohen's kappa.
 
-All three compare the agreement that is seen with the agreement of labels shuffled among items: 1
-is perfect, 0 is chance, below 0 people disagree on purpose. They differ in what chance is. All are
-for classes without order, take any number of labels an item, and are computed from votes or from
-pairs of labels of the same item; nothing of size items x annotators is made. Where every label
-is of one class there is nothing to agree on, and the answer is NaN.
+All three compare the observed agreement with that of labels shuffled among items: 1 is perfect, 0
+is chance, below 0 annotators disagree systematically. They differ in how chance is defined. All are
+for nominal classes, accept any number of labels per item, and are computed from votes or from pairs
+of labels of the same item; nothing of size items x annotators is made. If every label is of one
+class, they are undefined and NaN.
 """
 
 from __future__ import annotations
@@ -19,18 +19,22 @@ from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes, as_names, look_up
 
-# Two who share one item have no kappa where they agree, and 0 where they do not: a mean over such
-# pairs is one over disagreements. Where they share 22, simulated crowds have alpha's to .04.
-LEAST_SHARED = 20
+# Two annotators who share one item have no kappa if they agree, and 0 if they do not: a mean over
+# such pairs would count disagreements only. With 22 shared items the mean kappa of simulated crowds
+# is within .04 of their alpha.
+MIN_SHARED = 20
+# The number of pairs grows with the square of an item's labels. Of an item with more labels, those
+# of the annotators with the most labels are compared.
+MAX_LABELS_PER_ITEM = 100
 
 
 def krippendorff_alpha(table: LabelTable) -> float:
-    """Agreement of any number of annotators, with any labels missing.
+    """Return the agreement of any number of annotators, with any labels missing.
 
     Parameters
     ----------
     table : LabelTable
-        Items with fewer than two labels are left out.
+        Items with fewer than two labels are ignored.
 
     Returns
     -------
@@ -49,14 +53,14 @@ def krippendorff_alpha(table: LabelTable) -> float:
 
 
 def fleiss_kappa(table: LabelTable) -> float:
-    """Agreement of annotators taken to be interchangeable.
+    """Return the agreement of annotators, assumed to be interchangeable.
 
     Parameters
     ----------
     table : LabelTable
-        Items with fewer than two labels are left out. Fleiss asks for the same number of labels
-        on every item; with uneven numbers an item's agreement is that of its own pairs, and every
-        item counts the same.
+        Items with fewer than two labels are ignored. Fleiss requires the same number of
+        labels per item; with uneven numbers, an item's agreement is that of its own pairs, and all
+        items have the same weight.
 
     Returns
     -------
@@ -68,13 +72,13 @@ def fleiss_kappa(table: LabelTable) -> float:
     1971.
     """
     votes, n_votes = _paired_votes(table)
-    seen = (votes * (votes - 1) / (n_votes * (n_votes - 1))).sum(1).mean()
+    observed = (votes * (votes - 1) / (n_votes * (n_votes - 1))).sum(1).mean()
     by_chance = np.square(votes.sum(0) / votes.sum()).sum()
-    return float((seen - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
+    return float((observed - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
 
 
 def cohen_kappa(table: LabelTable, first: object, second: object) -> float:
-    """Agreement of two annotators on the items that both labelled.
+    """Return the agreement of two annotators on the items that both labelled.
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ def cohen_kappa(table: LabelTable, first: object, second: object) -> float:
     Returns
     -------
     float
-        NaN if they share no item, or used one class between them.
+        NaN if they share no item, or used one class only.
 
     References
     ----------
@@ -104,7 +108,7 @@ def cohen_kappa(table: LabelTable, first: object, second: object) -> float:
 
 @dataclass(frozen=True)
 class PairwiseKappa:
-    """Cohen's kappa of every two annotators that share an item.
+    """Cohen's kappa of every two annotators who share an item.
 
     Attributes
     ----------
@@ -113,7 +117,7 @@ class PairwiseKappa:
     n_shared : ndarray of shape (n_pairs,), int64
         Labels compared.
     kappa : ndarray of shape (n_pairs,)
-        NaN where both used one class only.
+        NaN if both used one class only.
     """
 
     first: Codes
@@ -121,30 +125,31 @@ class PairwiseKappa:
     n_shared: NDArray[np.int64]
     kappa: NDArray[np.float64]
 
-    def mean(self, least_shared: int = LEAST_SHARED) -> float:
-        """Mean over pairs, weighted by what they share; NaN if no two share enough.
+    def mean(self, min_shared: int = MIN_SHARED) -> float:
+        """Return the mean over pairs, weighted by shared labels; NaN if no two share enough.
 
         Parameters
         ----------
-        least_shared : int
-            Pairs that share fewer items are left out, as are those without a kappa.
+        min_shared : int
+            Pairs that share fewer labels are ignored, as are those without a kappa.
         """
-        known = np.isfinite(self.kappa) & (self.n_shared >= least_shared)
+        known = np.isfinite(self.kappa) & (self.n_shared >= min_shared)
         if not np.any(known):
             return float("nan")
         return float(np.average(self.kappa[known], weights=self.n_shared[known]))
 
 
 def pairwise_kappa(table: LabelTable) -> PairwiseKappa:
-    """Cohen's kappa of every two annotators that share an item.
+    """Return Cohen's kappa of every two annotators who share an item.
 
     Memory grows with the pairs of labels of the same item, not with pairs of annotators.
 
     Parameters
     ----------
     table : LabelTable
+        Of items with more than 100 labels, those of the annotators with the most labels are used.
     """
-    left, right = label_pairs(table)
+    left, right = _label_pairs(table)
     key = table.annotator[left].astype(np.int64) * table.n_annotators + table.annotator[right]
     distinct, pair = np.unique(key, return_inverse=True)
     first, second = np.divmod(distinct, max(table.n_annotators, 1))
@@ -159,36 +164,44 @@ def pairwise_kappa(table: LabelTable) -> PairwiseKappa:
 
 
 def _paired_votes(table: LabelTable) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Votes of the items that have two labels or more, (n, n_classes), and their number, (n, 1)."""
+    """Return votes of items with two labels or more, (n, n_classes), and their number, (n, 1)."""
     votes = table.votes()[table.labels_per_item() >= 2].astype(np.float64)
     if len(votes) == 0:
         raise InputError("Expected items with two labels or more, but there are none to compare.")
     return votes, votes.sum(1, keepdims=True)
 
 
-def label_pairs(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of every two labels of the same item by two annotators, in the order of annotators."""
-    row = np.arange(table.n_labels)
-    following = table.offsets[table.item.astype(np.int64) + 1] - row - 1
-    left = np.repeat(row, following)
+def _label_pairs(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of every two labels of one item by two annotators, ordered by annotator."""
+    rows = _compared_labels(table)
+    item, annotator = table.item[rows], table.annotator[rows]
+    following = np.searchsorted(item, item, side="right") - np.arange(len(rows)) - 1
+    left = np.repeat(np.arange(len(rows)), following)
     right = left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(following) - following, following)
-    ahead = table.annotator[left] < table.annotator[right]
-    behind = table.annotator[left] > table.annotator[right]
-    return (
-        np.concatenate([left[ahead], right[behind]]),
-        np.concatenate([right[ahead], left[behind]]),
-    )
+    ahead, behind = annotator[left] < annotator[right], annotator[left] > annotator[right]
+    first = np.concatenate([left[ahead], right[behind]])
+    second = np.concatenate([right[ahead], left[behind]])
+    return rows[first], rows[second]
+
+
+def _compared_labels(table: LabelTable) -> NDArray[np.int64]:
+    """Return the rows of at most `MAX_LABELS_PER_ITEM` labels per item, sorted by item."""
+    if table.labels_per_item().max(initial=0) <= MAX_LABELS_PER_ITEM:
+        return np.arange(table.n_labels)
+    most_first = np.lexsort((-table.labels_per_annotator()[table.annotator], table.item))
+    place = np.arange(table.n_labels) - table.offsets[table.item]
+    return most_first[place < MAX_LABELS_PER_ITEM]
 
 
 def _chance_agreement(
     pair: NDArray[np.int64], left: Codes, right: Codes, n_classes: int
 ) -> NDArray[np.float64]:
-    """Agreement of each pair if either's labels were shuffled, (n_pairs,)."""
+    """Return the agreement of each pair if the labels of either were shuffled, (n_pairs,)."""
     n_shared = np.bincount(pair)
-    first, first_often = np.unique(pair * n_classes + left, return_counts=True)
-    second, second_often = np.unique(pair * n_classes + right, return_counts=True)
+    first, n_first = np.unique(pair * n_classes + left, return_counts=True)
+    second, n_second = np.unique(pair * n_classes + right, return_counts=True)
     by_both, one, other = np.intersect1d(first, second, assume_unique=True, return_indices=True)
-    products = first_often[one] * second_often[other]
+    products = n_first[one] * n_second[other]
     chance: NDArray[np.float64] = (
         np.bincount(by_both // n_classes, products, minlength=len(n_shared)) / n_shared**2
     )

@@ -1,4 +1,4 @@
-"""Whether confidence can be believed: of items said to be right at .9, nine in ten should be."""
+"""Calibration: of the items with confidence .9, nine in ten should be right."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from annotrace.errors import InputError
 
 
 class Reliability(NamedTuple):
-    """Bins of items in the order of confidence; arrays of shape (n_bins,).
+    """Bins of items ordered by confidence; arrays of shape (n_bins,).
 
     Attributes
     ----------
     confidence : ndarray
-        Mean probability of the likeliest class.
+        Mean confidence.
     accuracy : ndarray
-        How often the likeliest class is right.
+        Share of items whose most probable class is right.
     n_items : ndarray of int
     """
 
@@ -40,15 +40,17 @@ def reliability_curve(
     ----------
     posterior : ndarray of shape (n_items, n_classes)
     truth : ndarray of int, shape (n_items,)
-        The class of each item, -1 where it is unknown: such items are left out.
+        The class of each item, -1 if unknown: such items are ignored.
     n_bins : int
-        Fewer where there are fewer items.
+        At most the number of items.
     confidence : ndarray of shape (n_items,), optional
-        How sure the likeliest class is; its probability unless given.
+        Probability of the most probable class; its posterior by default.
     """
     known = truth >= 0
     if not np.any(known):
-        raise InputError("Expected items of known truth to compare confidence with, but got none.")
+        raise InputError(
+            "Expected items of known truth to compare confidence with, but there are none."
+        )
     confidence = (posterior.max(axis=1) if confidence is None else confidence)[known]
     right = posterior[known].argmax(axis=1) == truth[known]
     order = np.argsort(confidence, kind="stable")
@@ -66,9 +68,9 @@ def calibration_error(
     n_bins: int = 10,
     confidence: NDArray[Any] | None = None,
 ) -> float:
-    """Give the expected calibration error, in bins of equally many items: 0 is perfect.
+    """Return the expected calibration error in bins of equally many items; 0 is perfect.
 
-    The distance between confidence and accuracy, mean over items; parameters as in
+    The distance between confidence and accuracy, averaged over items. Parameters are those of
     `reliability_curve`.
     """
     curve = reliability_curve(posterior, truth, n_bins, confidence)
@@ -77,14 +79,14 @@ def calibration_error(
 
 
 def share_interval(share: Any, n: Any) -> tuple[Any, Any]:
-    """Give the 90 % interval of a share that was counted (Wilson's), which stays within 0 and 1.
+    """Return the 90 % interval of a proportion (Wilson's), which stays within 0 and 1.
 
     Parameters
     ----------
     share : float or ndarray
-        Of those counted, how many are right.
+        The observed proportion.
     n : int or ndarray
-        How many were counted.
+        The number of observations.
     """
     z2 = TWO_SIDED_90**2 / n
     centre = (share + z2 / 2) / (1 + z2)

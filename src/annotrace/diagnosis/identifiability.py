@@ -6,8 +6,7 @@ r"""Whether labels identify the true classes: the conditions, measured one by on
   (`annotrace.diagnosis.prediction`).
 - *Connection*: annotators label the same items or, if a classifier knows which items are similar,
   items of the same classes (`connected_groups`, `class_overlap`).
-- *Conditioning*: no two classes are reported alike by everybody (`class_distances`,
-  `smallest_singular_value`).
+- *Distance*: no two classes are reported alike (`class_distances`).
 - *Names*: each class is given its own name more often than a permutation of the names would explain
   (`best_names`).
 """
@@ -30,8 +29,6 @@ from annotrace.labels.table import LabelTable
 TWO_SIDED_90 = 1.645
 # Of simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115).
 MAX_SEPARATION = 0.6
-# Differences of cells that `class_distances` computes: four seconds.
-_MAX_DIFFERENCES = 1e10
 
 
 class Estimate(NamedTuple):
@@ -64,7 +61,7 @@ def margins(mean: NDArray[Any], variance: NDArray[Any]) -> tuple[Estimate, NDArr
 
 
 def mean_confusion(
-    annotators: AnnotatorPosterior, labelled: NDArray[np.bool_]
+    annotators: AnnotatorPosterior,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean and variance of the mean matrix over annotators with labels.
 
@@ -72,7 +69,8 @@ def mean_confusion(
     -------
     mean, variance : ndarray of shape (n_classes, n_classes)
     """
-    who = np.flatnonzero(labelled) if labelled.any() else np.arange(len(labelled))
+    labelled = annotators.counts.any(axis=(1, 2))
+    who = np.flatnonzero(labelled if labelled.any() else ~labelled)
     variance = annotators.cell_variance(who).sum(axis=0) / len(who) ** 2
     return annotators.mean[who].mean(axis=0), variance
 
@@ -176,43 +174,13 @@ def votes_of_others(table: LabelTable) -> NDArray[np.float64]:
     return np.maximum(seen, 0)
 
 
-def class_distances(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[np.float64]:
+def class_distances(mean_confusion: NDArray[Any]) -> NDArray[np.float64]:
     """Return how differently every two classes are reported, shape (n_classes, n_classes).
 
-    The total variation distance between two rows of a matrix, averaged over annotators: 0 if all
-    report both classes alike, so that labels cannot distinguish them. With many annotators and
-    classes, of the annotators with the most labels (ten with 1,000 classes).
-
-    Parameters
-    ----------
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
-    weights : ndarray of shape (n_annotators,)
-        Labels of each annotator.
+    The total variation distance between two rows of the mean matrix: 0 if both are reported alike.
     """
-    most = max(int(_MAX_DIFFERENCES / confusion.shape[1] ** 3), 1)
-    if len(weights) > most:
-        chosen = np.sort(np.argsort(-weights, kind="stable")[:most])
-        confusion, weights = confusion[chosen], weights[chosen]
-    # The weighted sum of distances is the distance of weighted rows, side by side.
-    apart = pdist(_side_by_side(confusion, weights), "cityblock")
-    distances: NDArray[np.float64] = squareform(apart) / (2 * max(float(weights.sum()), 1e-9))
+    distances: NDArray[np.float64] = squareform(pdist(mean_confusion, "cityblock")) / 2
     return distances
-
-
-def smallest_singular_value(confusion: NDArray[Any], weights: NDArray[Any]) -> float:
-    """Return the smallest singular value of all matrices side by side, weighted by labels.
-
-    1 for perfect annotators; near 0 some mix of classes looks like another mix.
-    """
-    share = np.sqrt(weights / max(float(weights.sum()), 1e-9))
-    stacked = _side_by_side(confusion, share)
-    return float(np.sqrt(max(np.linalg.eigvalsh(stacked @ stacked.T)[0], 0)))
-
-
-def _side_by_side(confusion: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
-    """Arrange weighted matrices in one row, shape (n_classes, n_annotators * n_classes)."""
-    weighted: NDArray[Any] = (confusion * weights[:, None, None]).transpose(1, 0, 2)
-    return weighted.reshape(confusion.shape[1], -1)
 
 
 def best_names(mean_confusion: NDArray[Any]) -> NDArray[np.int64]:

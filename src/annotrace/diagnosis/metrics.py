@@ -1,4 +1,4 @@
-"""How good an estimate is, where the truth is known."""
+"""Quality of an estimate if the truth is known."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-# By how much the trace of a better naming is larger: below that it is chance.
+# A permutation whose trace is larger by less than this may be chance.
 PERMUTED = 0.1
 
 
 def skills(confusion: NDArray[Any]) -> NDArray[Any]:
-    """Give the mean diagonal of each matrix, shape (n_annotators,)."""
+    """Return the mean diagonal of each matrix, shape (n_annotators,)."""
     mean_diagonal: NDArray[Any] = np.diagonal(confusion, axis1=1, axis2=2).mean(axis=1)
     return mean_diagonal
 
 
 def confusion_error(estimate: NDArray[Any], truth: NDArray[Any]) -> float:
-    """Give the paper's error of confusion matrices.
+    """Return the paper's error of confusion matrices.
 
-    The squared Frobenius distance divided by the number of classes, mean over annotators: 0 is
+    The squared Frobenius distance divided by the number of classes, averaged over annotators: 0 is
     perfect. Tables print it times 100.
 
     Parameters
@@ -34,10 +34,10 @@ def confusion_error(estimate: NDArray[Any], truth: NDArray[Any]) -> float:
 
 
 def dominance_margins(mean_confusion: NDArray[Any]) -> NDArray[Any]:
-    """Tell by how much the right class leads among those reported under each name.
+    """Return the margin by which the right class leads among those reported under each name.
 
     The paper's condition of diagonal dominance compares, in the layout [true, reported], the
-    diagonal with its *column*: items of class i are called i more often than those of any other
+    diagonal with its *column*: items of class i are labelled i more often than items of any other
     class are.
 
     Parameters
@@ -48,7 +48,7 @@ def dominance_margins(mean_confusion: NDArray[Any]) -> NDArray[Any]:
     Returns
     -------
     ndarray of shape (n_classes,)
-        ``mean[i, i] - max(mean[k, i] for k != i)``; dominant where above 0.
+        ``mean[i, i] - max(mean[k, i] for k != i)``; dominant if above 0.
     """
     others = mean_confusion - np.diag(np.full(len(mean_confusion), np.inf))
     margins: NDArray[Any] = np.diagonal(mean_confusion) - others.max(axis=0)
@@ -56,7 +56,7 @@ def dominance_margins(mean_confusion: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_diagonally_dominant(confusion: NDArray[Any]) -> bool:
-    """Tell whether the mean of some matrices (n_annotators, n_classes, n_classes) is dominant."""
+    """Whether the mean of matrices (n_annotators, n_classes, n_classes) is diagonally dominant."""
     return bool(np.all(dominance_margins(confusion.mean(axis=0)) > 0))
 
 
@@ -66,9 +66,9 @@ def dominant_draws(
     first_seed: int = 0,
     tries: int | None = None,
 ) -> list[tuple[int, NDArray[Any]]]:
-    """Draw groups of annotators until so many have a diagonally dominant mean matrix.
+    """Draw groups of annotators until `n_draws` have a diagonally dominant mean matrix.
 
-    Seeds are tried in order from `first_seed`, and the first that qualify are taken.
+    Seeds are tried in order from `first_seed`; the first that qualify are returned.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def dominant_draws(
         From a seed to matrices of shape (n_annotators, n_classes, n_classes).
     n_draws, first_seed : int
     tries : int, optional
-        Seeds to try at most, where it is not certain that so many draws qualify.
+        Maximum number of seeds, if so many qualifying draws may not exist.
 
     Returns
     -------
     list of (seed, matrices)
-        Fewer than `n_draws` where `tries` ran out.
+        Fewer than `n_draws` if `tries` ran out.
     """
     draws: list[tuple[int, NDArray[Any]]] = []
     for seed in count(first_seed) if tries is None else range(first_seed, first_seed + tries):
@@ -93,45 +93,11 @@ def dominant_draws(
     return draws
 
 
-def pooled_confusion(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[Any]:
-    """Give the matrix of the crowd: the mean over annotators, each counting by its labels.
-
-    Parameters
-    ----------
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
-    n_labels : ndarray of shape (n_annotators,)
-
-    Returns
-    -------
-    ndarray of shape (n_classes, n_classes)
-    """
-    pool: NDArray[Any] = np.average(confusion, axis=0, weights=n_labels)
-    return pool
-
-
-def with_pool(confusion: NDArray[Any], n_labels: NDArray[Any]) -> NDArray[Any]:
-    """Give annotators without a label the matrix of the crowd: they may be anybody.
-
-    Parameters
-    ----------
-    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
-    n_labels : ndarray of shape (n_annotators,)
-
-    Returns
-    -------
-    ndarray of shape (n_annotators, n_classes, n_classes)
-    """
-    if np.all(n_labels > 0):
-        return confusion
-    known = (n_labels > 0)[:, None, None]
-    return np.where(known, confusion, pooled_confusion(confusion, n_labels))
-
-
 def is_permuted(mean_confusion: NDArray[Any]) -> bool:
-    """Tell whether classes have changed names: another naming of the rows fits the reports better.
+    """Whether class names are permuted: another naming of the rows fits the reports better.
 
-    Among solutions that explain the labels equally well the true one has the largest trace, so a
-    strong penalty on the trace ends at one whose classes have swapped names.
+    Among solutions that explain the labels equally well the true one has the largest trace, so that
+    a strong trace penalty ends in one with swapped names.
 
     Parameters
     ----------
@@ -144,14 +110,14 @@ def is_permuted(mean_confusion: NDArray[Any]) -> bool:
 
 
 class PerClass(NamedTuple):
-    """Figures of each class, arrays of shape (n_classes,); NaN where there is nothing to count.
+    """Metrics of each class, arrays of shape (n_classes,); NaN if there are no items.
 
     Attributes
     ----------
     recall : ndarray
-        Of the items of a class, how many are found.
+        Share of the items of a class that are found.
     precision : ndarray
-        Of the items given to a class, how many belong there.
+        Share of the items assigned to a class that belong there.
     n_items : ndarray of int
         Items of each class.
     """
@@ -162,12 +128,12 @@ class PerClass(NamedTuple):
 
 
 def per_class(predicted: NDArray[Any], truth: NDArray[Any], n_classes: int) -> PerClass:
-    """Give recall and precision of every class.
+    """Return recall and precision of every class.
 
     Parameters
     ----------
     predicted, truth : ndarray of int, shape (n_items,)
-        Items of unknown truth (-1) are left out.
+        Items of unknown truth (-1) are ignored.
     n_classes : int
     """
     known = truth >= 0
@@ -179,5 +145,5 @@ def per_class(predicted: NDArray[Any], truth: NDArray[Any], n_classes: int) -> P
 
 
 def balanced_accuracy(predicted: NDArray[Any], truth: NDArray[Any], n_classes: int) -> float:
-    """Give the mean recall of the classes that occur: common classes count no more than rare."""
+    """Return the mean recall of the classes that occur."""
     return float(np.nanmean(per_class(predicted, truth, n_classes).recall))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,8 +22,9 @@ Array: TypeAlias = NDArray[np.float64]
 
 # The pool's matrix and label marginal count as so many labels when a label is predicted.
 POOL_LABELS = 5.0
-# Labels that are predicted, evenly spaced, and cells of matrices for what the matrices claim.
-MAX_LABELS, MAX_CELLS = 100_000, 2e7
+# Labels that are predicted, evenly spaced, probabilities of theirs, and cells of matrices for what
+# the matrices claim.
+MAX_LABELS, MAX_PROBABILITIES, MAX_CELLS = 100_000, 2e7, 5e6
 # If only some labels are predicted, two classes are judged by so many on items of either.
 MIN_SAMPLED = 30
 
@@ -45,7 +47,7 @@ class PairInformation(NamedTuple):
     claimed: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelPrediction:
     """Predictions of n labels, each from all others.
 
@@ -79,36 +81,41 @@ class LabelPrediction:
         """Nats per label by which the truth predicts labels better than label marginals do."""
         if len(self.truth) == 0:
             return Estimate(0.0, 0.0, 0.0)
-        gain = _log_ratio((self.truth * self._likelihood).sum(axis=1), self.marginal)
+        gain = _log_ratio(self._predicted, self.marginal)
         return _mean_gain(gain, np.ones_like(gain))
 
     def pair_information(self, pairs: Iterable[tuple[int, int]]) -> list[PairInformation]:
         """Measure how well pairs of classes are distinguished, those with enough labels."""
         if len(self.truth) == 0:
             return []
-        predicted = (self.truth * self._likelihood).sum(axis=1)
         by_matrices = np.einsum("ni,nij->nj", self.truth[:: self.step], self.matrices)
         found = []
         for pair in pairs:
-            gain, weight = self._gains(pair, predicted)
+            gain, weight = self._gains(pair)
             if not self.is_sample or weight.sum() >= MIN_SAMPLED:
                 claimed = self._claimed(pair, by_matrices)
                 found.append(PairInformation(pair, _mean_gain(gain, weight), claimed))
         return found
 
-    @property
+    @cached_property
     def _likelihood(self) -> Array:
         """Probability of each label for each true class, (n, n_classes)."""
         likelihood: Array = self.reported + POOL_LABELS * self.shares
         likelihood /= self.labelled + POOL_LABELS
         return likelihood
 
+    @cached_property
+    def _predicted(self) -> Array:
+        """Probability of each label, (n,)."""
+        predicted: Array = (self.truth * self._likelihood).sum(axis=1)
+        return predicted
+
     def _shares_of(self, pair: tuple[int, int]) -> Array:
         n_labels = self.class_labels[list(pair)]
         shares: Array = n_labels / n_labels.sum()
         return shares
 
-    def _gains(self, pair: tuple[int, int], predicted: Array) -> tuple[Array, Array]:
+    def _gains(self, pair: tuple[int, int]) -> tuple[Array, Array]:
         """Return the gains of labels on items of either class and the weights of these labels."""
         both = self.truth[:, pair].sum(axis=1)
         near = np.flatnonzero(both > 1e-3) if self.is_sample else np.arange(len(both))
@@ -117,7 +124,7 @@ class LabelPrediction:
         reported += POOL_LABELS * self.shares[cells] @ self._shares_of(pair)
         merged = both[near] * reported / (self.labelled[cells].sum(axis=1) + POOL_LABELS)
         apart = (self.truth[cells] * self._likelihood[cells]).sum(axis=1)
-        whole = predicted[near]
+        whole = self._predicted[near]
         return _log_ratio(whole, whole - apart + merged), both[near]
 
     def _claimed(self, pair: tuple[int, int], whole: Array) -> float:
@@ -136,7 +143,7 @@ def predict_labels(result: CrowdResult) -> LabelPrediction:
     table, annotators = result.table, result.annotators
     usable = np.flatnonzero(result.is_counted[table.item])
     n_claims = int(MAX_CELLS / table.n_classes**2) + 1
-    n = min(len(usable), max(n_claims, MAX_LABELS))
+    n = min(len(usable), MAX_LABELS, int(MAX_PROBABILITIES / table.n_classes))
     rows = usable[np.linspace(0, len(usable) - 1, n).astype(np.int64)] if n else usable
     item, annotator, label = table.item[rows], table.annotator[rows], table.label[rows]
     own, counts = annotators.item_posterior[item], annotators.counts
@@ -159,7 +166,7 @@ def predict_labels(result: CrowdResult) -> LabelPrediction:
 
 def _without_label(posterior: NDArray[Any], likelihood: Array) -> Array:
     """Take one label out of a posterior, both of shape (n, n_classes)."""
-    rest = np.maximum(posterior, 1e-30) / np.maximum(likelihood, 1e-12)
+    rest: Array = np.maximum(posterior, 1e-30) / np.maximum(likelihood, 1e-12)
     rest /= rest.sum(axis=1, keepdims=True)
     return rest
 

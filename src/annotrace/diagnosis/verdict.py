@@ -19,7 +19,6 @@ from annotrace.diagnosis.identifiability import (
     connected_groups,
     margins,
     mean_confusion,
-    smallest_singular_value,
     votes_of_others,
 )
 from annotrace.diagnosis.prediction import PairInformation, predict_labels
@@ -57,8 +56,6 @@ class Measurements:
         Whether annotators have labelled items of the same classes.
     class_distances : ndarray of shape (n_classes, n_classes)
         How differently every two classes are reported, 0 to 1.
-    smallest_singular_value : float
-        Of all matrices side by side; 1 is best, 0 is singular.
     best_names : ndarray of int, shape (n_classes,)
         The name that fits each class best; anything but its own is a permuted solution.
     flags : tuple of tuple of Flag
@@ -80,7 +77,6 @@ class Measurements:
     groups: NDArray[np.int64]
     overlap: Overlap
     class_distances: NDArray[np.float64]
-    smallest_singular_value: float
     best_names: NDArray[np.int64]
     flags: tuple[Flags, ...]
     n_compared: int
@@ -165,7 +161,6 @@ class Diagnosis(Measurements):
             ],
             "information": round(self.information.value, 4),
             "groups": int(self.groups.max(initial=-1)) + 1,
-            "smallest_singular_value": round(self.smallest_singular_value, 4),
         }
 
 
@@ -187,10 +182,9 @@ def diagnose(result: CrowdResult) -> Diagnosis:
 def measure(result: CrowdResult) -> Measurements:
     """Measure everything that the verdict rests on."""
     table, annotators = result.table, result.annotators
-    n_labels = annotators.counts.sum(axis=(1, 2))
-    mean, variance = mean_confusion(annotators, n_labels > 0)
+    mean, variance = mean_confusion(annotators)
     bars, rivals = margins(mean, variance)
-    distances = class_distances(annotators.mean, n_labels)
+    distances = class_distances(mean)
     labelled = annotators.counts.sum(axis=2), votes_of_others(table)
     overlap = max(map(class_overlap, labelled), key=lambda each: each.separation)
     prediction = predict_labels(result)
@@ -205,7 +199,6 @@ def measure(result: CrowdResult) -> Measurements:
         groups=connected_groups(table, result.gold >= 0),
         overlap=overlap,
         class_distances=distances,
-        smallest_singular_value=smallest_singular_value(annotators.mean, n_labels),
         best_names=best_names(mean),
         flags=flag_annotators(result, comparable=overlap.is_comparable),
         n_compared=int(np.sum(result.is_counted[table.item]) + n_earlier),

@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from annotrace.crowd.ability import AbilityModel, LabelCounts
+
+
+def counted(n_annotators=400, n_labels=200, ability_spread=1.0, strength=None, seed=0):
+    """Counts of known items, of annotators whose abilities vary by so much."""
+    rng = np.random.default_rng(seed)
+    ability = ability_spread * rng.standard_normal(n_annotators)
+    accuracy = 1 / (1 + np.exp(-(ability[:, None] + [0.5, 1.0, 1.5])))
+    if strength is not None:
+        accuracy = rng.beta(strength * accuracy, strength * (1 - accuracy))
+    right = rng.binomial(n_labels, accuracy)
+    counts = np.zeros((n_annotators, 3, 3))
+    counts[:, np.arange(3), np.arange(3)] = right
+    one = rng.binomial(n_labels - right, 0.7)
+    counts[:, np.arange(3), [1, 2, 0]] = one
+    counts[:, np.arange(3), [2, 0, 1]] = n_labels - right - one
+    return LabelCounts(counts, counts), ability
+
+
+def fit(labels, n_rounds=5):
+    model = AbilityModel.initial(*labels.total.shape)
+    for _ in range(n_rounds):
+        model = model.fit(labels)
+    return model
+
+
+@pytest.mark.parametrize("spread", [0.3, 1.2])
+def test_the_spread_of_abilities_is_found(spread):
+    labels, ability = counted(ability_spread=spread)
+    model = fit(labels)
+    assert model.spread == pytest.approx(spread, rel=0.15)
+    assert np.corrcoef(model.ability, ability)[0, 1] > 0.95
+
+
+def test_rows_that_deviate_from_the_ability_make_a_weak_prior():
+    together, apart = (fit(counted(strength=strength)[0]) for strength in (None, 5.0))
+    assert together.strength > 30
+    assert 2 < apart.strength < 12
+
+
+def test_errors_that_all_make_alike_have_a_strong_prior():
+    model = fit(counted()[0])
+    assert model.error_strength == 100
+    assert np.all(np.diagonal(model.errors) == 0)
+    np.testing.assert_allclose(model.errors.sum(axis=1), 1)
+    assert model.errors[0, 1] == pytest.approx(0.7, abs=0.02)
+
+
+def test_labels_as_likely_correct_as_any_other_carry_no_information():
+    counts = np.full((1, 2, 2), 25.0)
+    labels = LabelCounts(counts, counts / 2)
+    even = np.full((1, 2), 0.5)
+    np.testing.assert_allclose(labels.information(even, np.ones((1, 2))), 0, atol=1e-9)
+    known = LabelCounts(counts, counts)
+    np.testing.assert_allclose(known.information(even, np.ones((1, 2))), 100 / 4)
+
+
+def test_certain_labels_count_fully():
+    labels, _ = counted(20)
+    np.testing.assert_allclose(labels.effective_share(), 1)

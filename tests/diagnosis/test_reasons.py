@@ -1,0 +1,51 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fitted_crowds import with_classifier
+
+from annotrace.diagnosis.identifiability import Estimate
+from annotrace.diagnosis.prediction import PairInformation
+from annotrace.diagnosis.reasons import Reason, _indistinct, find_reasons
+from annotrace.diagnosis.verdict import measure
+from annotrace.simulate import hammer_spammers
+
+
+@pytest.mark.parametrize(
+    ("gain", "kind"),
+    [
+        (Estimate(0.07, 0.05, 0.09), "overstated"),
+        (Estimate(0.07, 0.001, 0.139), "indistinct"),
+        (Estimate(0.07, 0.03, 0.11), None),
+        (Estimate(0.09, 0.085, 0.095), None),
+    ],
+)
+def test_two_classes_are_doubted_if_labels_fall_short_by_more_than_chance(gain, kind):
+    found = SimpleNamespace(pairs=[PairInformation((0, 1), gain, claimed=0.1)])
+    reasons = _indistinct(found)
+    assert [reason.kind for reason in reasons] == ([] if kind is None else [kind])
+
+
+def test_a_good_crowd_gives_no_reason():
+    assert find_reasons(measure(with_classifier(hammer_spammers(6, 3, 0.8, 0)))) == ()
+
+
+def test_a_small_margin_names_class_rival_and_numbers():
+    confusion = hammer_spammers(8, 4, 0.8, 0)
+    confusion[:, 2] = [0.01, 0.79, 0.19, 0.01]
+    reasons = find_reasons(measure(with_classifier(confusion)))
+    small = [reason for reason in reasons if reason.kind == "small-margin"]
+    assert [(reason.classes, reason.others) for reason in small] == [((1,), (2,))]
+    assert small[0].numbers["low"] < small[0].numbers["margin"] < small[0].numbers["high"]
+
+
+def test_some_reasons_are_fatal_and_some_weaken_classes():
+    assert Reason("no-information").is_fatal
+    assert not Reason("few-labels", (1,)).is_fatal
+    assert Reason("few-labels", (1,)).weak_classes == (1,)
+    assert Reason("separate-classes", (0,), (1,)).weak_classes == ()
+
+
+def test_reasons_are_data_that_can_be_compared():
+    assert Reason("few-labels", (1,)) == Reason("few-labels", (1,))
+    assert np.all([Reason("few-labels", (1,)) != Reason("few-labels", (2,))])

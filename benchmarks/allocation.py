@@ -29,7 +29,7 @@ from active_lab import active_lab_scores, make_environment
 from sklearn.decomposition import PCA
 
 import annotrace as at
-from annotrace.allocation.gain import settled
+from annotrace.allocation.gain import expected_certainty
 
 N_ITEMS, N_ANNOTATORS, N_CLASSES = 1400, 20, 10
 BATCH = 140
@@ -98,7 +98,7 @@ def next_labels(policy: str, crowd: Crowd, model: Any, cleanlab: Path | None) ->
     if name == "random":
         items, crowd.order = crowd.order[:BATCH], crowd.order[BATCH:]
     elif name == "items":
-        items = np.argsort(settled(model.posterior_), kind="stable")[:BATCH]
+        items = np.argsort(expected_certainty(model.posterior_), kind="stable")[:BATCH]
     else:
         item, annotator = np.array(crowd.labels).T
         labels = {"item": item, "annotator": annotator, "label": crowd.answers[item, annotator]}

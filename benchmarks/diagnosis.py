@@ -1,12 +1,11 @@
-"""Can the diagnosis tell crowds that show the truth from those that do not.
+"""Verdicts on crowds whose labels identify the true classes, and on crowds whose labels do not.
 
 usage: python benchmarks/diagnosis.py [--method trace] [--seed 1000] [--out results/diagnosis.jsonl]
 
 Forty simulated crowds on Gaussian features: 20 whose true mean matrix is diagonally dominant by
-.15 or more, with ample labels; 20 with a margin within .03 of nothing, too few labels, annotators
-of whom some have seen some classes only and the others the rest, or spammers alone, five of each.
-Appends a JSON line a crowd, prints a table. Thresholds were set on seeds below 200: 1000 is a fair
-place to begin.
+.15 or more, with many labels; 20 with a margin within .03 of zero, too few labels, two groups of
+annotators who see different classes, or spammers alone, five of each. Appends one JSON line per
+crowd and prints a table. Thresholds were set on seeds below 200, so start at 1000.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Crowd(NamedTuple):
 
 
 def annotators(n_annotators: int, n_classes: int, rng: Rng) -> np.ndarray:
-    """Draw annotators of uneven skill, a third each of three ways to err."""
+    """Draw annotators of uneven skill, a third each with three kinds of errors."""
     own = []
     for place in range(n_annotators):
         skill = rng.uniform(*SKILLS)
@@ -78,9 +77,9 @@ def dominant(rng: Rng) -> np.ndarray:
 
 
 def lessen(confusion: np.ndarray, lead: float, rng: Rng) -> np.ndarray:
-    """Call one class by the name of another nearly as often as the other itself is.
+    """Report one class as another nearly as often as the other itself is reported.
 
-    All do so alike, or some people hardly ever and others nearly always.
+    All annotators do so alike, or some hardly ever and others nearly always.
     """
     n_annotators, n_classes, _ = confusion.shape
     named, mistaken = rng.choice(n_classes, 2, replace=False)
@@ -106,13 +105,13 @@ def no_margin(rng: Rng) -> Crowd:
 
 
 def few_labels(rng: Rng) -> Crowd:
-    """Five labels a class, each on an item of its own."""
+    """Five items per class with one label each."""
     confusion = dominant(rng)
     return label(confusion, rng, n_items=5 * confusion.shape[1], per_item=1)
 
 
 def disconnected(rng: Rng) -> Crowd:
-    """Two groups of annotators, each given items of classes that the other never sees."""
+    """Two groups of annotators who label items of different classes."""
     confusion = dominant(rng)
     n_annotators, n_classes, _ = confusion.shape
     whole = label(confusion, rng)
@@ -137,14 +136,14 @@ def disconnected(rng: Rng) -> Crowd:
 
 
 def spammers(rng: Rng) -> Crowd:
-    """Annotators with habits of their own, whatever the item is."""
+    """Annotators who answer independently of the item."""
     n_annotators, n_classes = sizes(rng)
-    habits = rng.dirichlet(np.ones(n_classes), n_annotators)
-    return label(np.repeat(habits[:, None], n_classes, axis=1), rng)
+    marginals = rng.dirichlet(np.ones(n_classes), n_annotators)
+    return label(np.repeat(marginals[:, None], n_classes, axis=1), rng)
 
 
 KINDS: dict[str, tuple[int, Callable[[Rng], Crowd]]] = {
-    "dominant, ample labels": (20, learnable),
+    "dominant, many labels": (20, learnable),
     "margin within .03": (5, no_margin),
     "too few labels": (5, few_labels),
     "disconnected": (5, disconnected),
@@ -164,7 +163,7 @@ def run(method: str, kind: str, seed: int) -> dict[str, Any]:
         "crowd": kind,
         "seed": seed,
         "verdict": diagnosis.verdict,
-        "reasons": list(diagnosis.reasons),
+        "reasons": list(diagnosis.reason_texts),
         "true_margin": float(dominance_margins(crowd.confusion.mean(axis=0)).min()),
         "margin": float(diagnosis.margins.value.min()),
         "margin_low": float(diagnosis.margins.low.min()),

@@ -1,11 +1,11 @@
-"""Do 90 % intervals of skills cover the truth for 90 % of annotators, few labels or many.
+"""Coverage of 90 % intervals of skills and of cells, for annotators with few labels and many.
 
 usage: python benchmarks/skill_intervals.py [--method trace] [--crowds 20] [--seed 0] [--out FILE]
 
-Simulated crowds: 5 classes, Gaussian features on which the best classifier is right .8 of the time,
-2,000 items, 50 annotators of skill .3 to .95 with 10 to 500 labels each. A third of the crowds
-errs towards any class alike, a third towards some more than others, and a third knows some classes
-better than others too. Appends a JSON line a crowd, prints a table.
+Simulated crowds: 5 classes, 2,000 items, Gaussian features on which the best classifier has
+accuracy .8, 50 annotators of skill .3 to .95 with 10 to 500 labels each. In a third of the crowds
+errors are uniform over the other classes, in a third some errors are more frequent than others, and
+in a third accuracies differ between classes too. Appends one JSON line per crowd, prints a table.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from annotrace.simulate import gaussian_features, simulate_labels
 
 ITEMS, ANNOTATORS, CLASSES = 2000, 50, 5
 FEW = 30
-KINDS = ("errs alike", "errs unevenly", "knows unevenly")
+KINDS = ("uniform errors", "uneven errors", "uneven accuracies")
 
 
 def annotators(kind: str, rng: np.random.Generator) -> np.ndarray:
     skill = rng.uniform(0.3, 0.95, ANNOTATORS)
     right = np.repeat(skill[:, None], CLASSES, axis=1)
-    if kind == "knows unevenly":
+    if kind == "uneven accuracies":
         right = (right + rng.normal(0, 0.1, right.shape)).clip(0.02, 0.98)
     errors = np.full((ANNOTATORS, CLASSES, CLASSES), 1.0)
-    if kind != "errs alike":
+    if kind != "uniform errors":
         errors = rng.gamma(1.0, size=errors.shape)
     errors *= ~np.eye(CLASSES, dtype=bool)
     errors *= ((1 - right) / errors.sum(axis=2))[:, :, None]
@@ -47,13 +47,13 @@ def run(method: str, seed: int) -> dict[str, Any]:
     confusion = annotators(kind, rng)
     truth = rng.integers(0, CLASSES, ITEMS)
     X = gaussian_features(truth, CLASSES, accuracy=0.8, random_state=rng)
-    # Alike in the logarithm: as many with 10 to 20 labels as with 250 to 500.
+    # Log-uniform: as many annotators with 10 to 20 labels as with 250 to 500.
     n_labels = np.exp(rng.uniform(np.log(10), np.log(500), ANNOTATORS)).round().astype(int)
     table = simulate_labels(truth, confusion, labels_per_annotator=n_labels, random_state=rng)
     started = time.perf_counter()
     model = at.make(method, random_state=seed).fit(X, table)
     fitted = time.perf_counter()
-    low, high = model.diagnosis_.crowd.skills(0.9)
+    low, high = model.result_.annotators.skill_interval(0.9)
     seconds = time.perf_counter() - fitted
     covered = (low <= skills(confusion)) & (skills(confusion) <= high)
     few = n_labels < FEW

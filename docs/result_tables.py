@@ -192,7 +192,7 @@ def aggregation_table() -> str:
 
 
 def diagnosis_table() -> str:
-    """Count the verdicts of `benchmarks/diagnosis.py`, one row per kind of crowd."""
+    """Count verdicts by kind of crowd, from `benchmarks/diagnosis.py`."""
     runs, verdicts = read_runs("diagnosis"), ("identified", "weak", "not identified")
     rows = [
         [crowd, *(str(len(_only(runs, crowd=crowd, verdict=v))) for v in verdicts)]
@@ -202,11 +202,9 @@ def diagnosis_table() -> str:
 
 
 def flags_table() -> str:
-    """Count the annotators flagged in `benchmarks/flags.py`, by kind of crowd."""
+    """Count flagged annotators by kind of crowd, from `benchmarks/flags.py`."""
     runs, counted = read_runs("flags"), ("flagged", "of", "wrongly")
     kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
-    for n in (3, 4, 6):
-        kinds[f"copies, {n} labels per item"] = _only(runs, crowd="copies", labels=n)
     rows = [
         [kind, str(len(own)), *(str(sum(run[name] for run in own)) for name in counted)]
         for kind, own in kinds.items()
@@ -217,7 +215,7 @@ def flags_table() -> str:
 
 
 def intervals_table() -> str:
-    """Return the coverage of intervals by `benchmarks/skill_intervals.py`."""
+    """Average the coverage of intervals by kind of crowd, from `benchmarks/skill_intervals.py`."""
     runs = read_runs("skill_intervals")
     kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
     kinds["all"] = runs

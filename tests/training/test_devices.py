@@ -31,7 +31,6 @@ def test_precisions():
         autocast(CPU, "fp8")
 
 
-
 def test_seeding_restores_the_random_state():
     before = torch.get_rng_state()
     with seeded(3, CPU):

@@ -4,9 +4,9 @@ import signal
 import numpy as np
 import pytest
 import torch
-from annotrace.crowd import Confusion, crowd_nll
 from torch import nn
 
+from annotrace.crowd import Confusion, crowd_nll
 from annotrace.data import ArraySource
 from annotrace.errors import DivergenceError, TrainingInterrupted
 from annotrace.labels import LabelTable

@@ -2,9 +2,9 @@ import copy
 
 import pytest
 import torch
-from annotrace.crowd import Confusion
 from torch import nn
 
+from annotrace.crowd import Confusion
 from annotrace.training import RowAdam, parameter_groups
 from annotrace.training.optimizers import make_capturable, make_optimizers, scale_learning_rates
 

@@ -2,9 +2,9 @@ import copy
 
 import pytest
 import torch
-from annotrace.crowd import Confusion
 from torch import nn
 
+from annotrace.crowd import Confusion
 from annotrace.training import Epoch, Settings
 from annotrace.training.state import start_training
 

@@ -155,6 +155,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
+        self.versions_ = run.description["versions"]
         problem = CrowdProblem(run.table, run.gold, run.arrays.get("prior_counts"))
         model = self._make_model(problem)
         model.load_state_dict(run.modules["annotators"])

@@ -61,9 +61,9 @@ def flag_annotators(result: CrowdResult, *, comparable: bool = True) -> tuple[Fl
     ----------
     result : CrowdResult
     comparable : bool
-        Whether annotators have labelled items of the same classes. If not, nobody is flagged for
-        their answers: an annotator who sees one class, and reports it, looks like a spammer who
-        always reports it.
+        Whether labels depend on the items, and annotators have labelled items of the same classes.
+        If not, nobody is flagged for their answers: an annotator who sees one class, and reports
+        it, looks like a spammer who always reports it.
 
     Returns
     -------

@@ -22,7 +22,7 @@ from annotrace.diagnosis.identifiability import (
     votes_of_others,
 )
 from annotrace.diagnosis.prediction import PairInformation, predict_labels
-from annotrace.diagnosis.reasons import MIN_MARGIN, Reason, find_reasons
+from annotrace.diagnosis.reasons import MIN_INFORMATION, MIN_MARGIN, Reason, find_reasons
 from annotrace.diagnosis.wording import describe_reason, list_names, summarize_flags
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
@@ -188,19 +188,21 @@ def measure(result: CrowdResult) -> Measurements:
     labelled = annotators.counts.sum(axis=2), votes_of_others(table)
     overlap = max(map(class_overlap, labelled), key=lambda each: each.separation)
     prediction = predict_labels(result)
+    information = prediction.information()
+    comparable = overlap.is_comparable and information.low > MIN_INFORMATION
     n_earlier = 0 if result.prior_counts is None else result.prior_counts.sum()
     return Measurements(
         margins=bars,
         rivals=rivals,
         class_labels=annotators.counts.sum(axis=(0, 2)),
         best_at=_best_at(result),
-        information=prediction.information(),
+        information=information,
         pairs=tuple(prediction.pair_information(_most_alike(distances, rivals))),
         groups=connected_groups(table, result.gold >= 0),
         overlap=overlap,
         class_distances=distances,
         best_names=best_names(mean),
-        flags=flag_annotators(result, comparable=overlap.is_comparable),
+        flags=flag_annotators(result, comparable=comparable),
         n_compared=int(np.sum(result.is_counted[table.item]) + n_earlier),
         has_classifier=result.has_classifier,
         table=table,

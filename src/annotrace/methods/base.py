@@ -341,6 +341,7 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
+        self.versions_ = run.description["versions"]
         described = run.description
         self.table_, self.gold_ = run.table, run.gold
         self.classes_ = plain_names(self.table_.classes)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from annotrace.diagnosis import fleiss_kappa, krippendorff_alpha, pairwise_kappa
-from annotrace.diagnosis.agreement import LEAST_SHARED, PairwiseKappa
+from annotrace.diagnosis.agreement import MIN_SHARED, PairwiseKappa
 from annotrace.diagnosis.identifiability import Estimate
 from annotrace.labels import LabelTable
 from annotrace.report.annotators import (
@@ -143,11 +143,11 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
 
 
 def _cohen(pairs: PairwiseKappa) -> Agreement:
-    if np.all(pairs.n_shared < LEAST_SHARED):
-        return Agreement("Cohen's kappa", None, f"no two annotators share {LEAST_SHARED} items")
+    if np.all(pairs.n_shared < MIN_SHARED):
+        return Agreement("Cohen's kappa", None, f"no two annotators share {MIN_SHARED} items")
     meaning = (
         "unweighted, for classes without order: mean over pairs of annotators who share "
-        f"{LEAST_SHARED} items or more, weighted by the items they share"
+        f"{MIN_SHARED} items or more, weighted by the items they share"
     )
     return _agreement("Cohen's kappa", pairs.mean(), meaning)
 

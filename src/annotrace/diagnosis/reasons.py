@@ -33,9 +33,9 @@ FATAL = ("nothing-compared", "no-information", "permuted")
 # the true margin is within .03 of zero, and at least .17 if it is above .15.
 MIN_MARGIN = 0.1
 MIN_LABELS = 10
-# Lower end of the information, nats per label. Spammers alone reach .002 from labels (benchmarks/
-# diagnosis.py, seeds 100 to 115) and .012 where a classifier has fitted their noise; the least
-# informative of 16 public crowds, hitspam_mturk, has .036.
+# Lower end of the information, nats per label. Spammers alone (benchmarks/diagnosis.py) reach .002
+# from labels (seeds 100 to 115) and .012 if a classifier has fitted their noise (1000 to 1004); the
+# least informative of 16 public crowds, hitspam_mturk, has .036.
 MIN_INFORMATION = 0.02
 # Lower end of the gain from separating two classes: seeds 100 to 115 have at most .002 if spammers
 # label alone, and at least .035 if the true margin is above .15.

@@ -7,7 +7,7 @@ from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.em import item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.simulate import gaussian_features, simulate_labels
-from annotrace.simulate.features import best_accuracy
+from annotrace.simulate.features import bayes_accuracy
 
 
 def crowd_result(table, prior, confusion, *, gold=None, is_vote=False, **parts):
@@ -36,7 +36,7 @@ def with_classifier(
     rng = np.random.default_rng(seed)
     n_classes = confusion.shape[1]
     truth = rng.integers(0, n_classes, n_items) if truth is None else truth
-    accuracy = best_accuracy(distance, n_classes)
+    accuracy = bayes_accuracy(distance, n_classes)
     X = gaussian_features(truth, n_classes, accuracy=accuracy, random_state=rng)
     table = simulate_labels(truth, confusion, labels_per_item=labels_per_item, random_state=rng)
     scores = distance * X

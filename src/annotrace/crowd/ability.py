@@ -24,7 +24,7 @@ label of its annotator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -135,16 +135,29 @@ class AbilityModel:
         return cls(zero, zero + BROAD_SPREAD**2, 0.0, BROAD_SPREAD, 30.0, errors, 1.0)
 
     def fit(self, labels: LabelCounts) -> AbilityModel:
-        """Return the model after a few Newton steps from this one."""
-        ability, variance, centre, spread = self._fit_abilities(labels)
-        errors = _pooled_errors(labels.pooled)
+        """Return the model with abilities, errors and strengths fitted to counts."""
+        model = self.fit_abilities(labels)
         chosen = _some(labels.n_labels)
-        accuracy = expit(logit(labels.accuracy) + ability[chosen, None])
-        strength = _fit_strength(labels.right[chosen], labels.wrong[chosen], accuracy)
-        error_strength = _fit_error_strength(labels.counts[chosen], errors)
-        return AbilityModel(ability, variance, centre, spread, strength, errors, error_strength)
+        accuracy = expit(logit(labels.accuracy) + model.ability[chosen, None])
+        return replace(
+            model,
+            strength=_fit_strength(labels.right[chosen], labels.wrong[chosen], accuracy),
+            error_strength=_fit_error_strength(labels.counts[chosen], model.errors),
+        )
 
-    def _fit_abilities(self, labels: LabelCounts) -> tuple[Array, Array, float, float]:
+    def fit_abilities(self, labels: LabelCounts) -> AbilityModel:
+        """Return the model after a few Newton steps on the abilities, strengths unchanged."""
+        ability, variance, centre, spread = self._newton(labels)
+        return replace(
+            self,
+            ability=ability,
+            variance=variance,
+            centre=centre,
+            spread=spread,
+            errors=_pooled_errors(labels.pooled),
+        )
+
+    def _newton(self, labels: LabelCounts) -> tuple[Array, Array, float, float]:
         ability, centre, precision = self.ability, self.centre, self.spread**-2
         counted = (self.strength + 1) / (self.strength + np.maximum(labels.total, 1))
         labelled = labels.n_labels > 0

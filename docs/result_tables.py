@@ -215,7 +215,7 @@ def flags_table() -> str:
 
 
 def intervals_table() -> str:
-    """Average the coverage of intervals by kind of crowd, from `benchmarks/skill_intervals.py`."""
+    """Average the coverage of intervals, from `benchmarks/skill_intervals.py`."""
     runs = read_runs("skill_intervals")
     kinds = {run["crowd"]: _only(runs, crowd=run["crowd"]) for run in runs}
     kinds["all"] = runs

@@ -108,5 +108,5 @@ def test_a_lazy_frame_is_to_be_collected():
 def test_a_frame_with_a_column_named_load_is_a_frame():
     frame = pd.DataFrame({"load": [1.0, 2.0], "voltage": [3.0, 4.0]})
     assert as_source(frame).columns == ["load", "voltage"]
-    model = at.Vanilla(epochs=1, validation=0).fit(frame, [0, 1])
+    model = at.Vanilla(epochs=1, validation_fraction=0).fit(frame, [0, 1])
     assert model.predict_proba(frame).shape == (2, 2)

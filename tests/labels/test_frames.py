@@ -90,7 +90,7 @@ def test_tables_made_from_a_table_give_the_same_frames():
     ids=["wide", "features", "series"],
 )
 def test_classifiers_give_frames_of_what_they_were_fitted_on(X, y):
-    model = at.Vanilla(epochs=1, validation=0).fit(X, y)
+    model = at.Vanilla(epochs=1, validation_fraction=0).fit(X, y)
     assert isinstance(model.annotators_, pd.DataFrame)
     assert model.annotators_["n_labels"].sum() == np.size(y)
 

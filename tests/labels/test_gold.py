@@ -57,8 +57,8 @@ def test_a_class_has_one_name_for_every_method():
     table = at.LabelTable.from_wide([[1, 2], [2, 2], [1, 1], [2, 1]])
     gold = [1, -1, -1, 2]
     alone = at.aggregation.DawidSkene().fit(table, gold=gold)
-    joint = at.Vanilla(epochs=1, validation=0).fit(np.eye(4), table, gold=gold)
-    two_stage = at.TwoStage(epochs=1, validation=0).fit(np.eye(4), table, gold=gold)
+    joint = at.Vanilla(epochs=1, validation_fraction=0).fit(np.eye(4), table, gold=gold)
+    two_stage = at.TwoStage(epochs=1, validation_fraction=0).fit(np.eye(4), table, gold=gold)
     for model in (alone, joint, two_stage, two_stage.aggregation_):
         np.testing.assert_array_equal(model.posterior_[[0, 3]], np.eye(2))
 

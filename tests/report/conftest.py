@@ -147,7 +147,6 @@ def _made_up(
         groups=np.zeros(n, int),
         overlap=Overlap(0.0, np.ones(c, bool)),
         class_distances=np.ones((c, c)),
-        smallest_singular_value=1.0,
         best_names=np.arange(c),
         flags=((),) * n if flags is None else tuple(flags),
         n_compared=table.n_labels,

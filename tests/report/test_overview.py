@@ -4,6 +4,7 @@ from scipy.stats import binomtest
 
 import annotrace as at
 from annotrace.diagnosis import Flag, Reason
+from annotrace.diagnosis.confidence import USUAL_ERROR
 from annotrace.report.overview import overview_of
 from annotrace.report.view import view_of
 
@@ -43,7 +44,7 @@ def test_without_truth_the_range_holds_the_estimate_and_what_the_method_says(res
     found = overview_of(result())
     assert found.labels.n_measured is None
     assert found.labels.value == pytest.approx(0.9)
-    assert found.labels.low == pytest.approx(0.9 - 0.07)
+    assert found.labels.low == pytest.approx(0.9 - USUAL_ERROR)
     assert found.labels.high > 0.9
 
 

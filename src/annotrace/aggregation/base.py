@@ -28,6 +28,7 @@ from annotrace.labels.vocabulary import plain_names
 from annotrace.parameters import Count, Number, Seed, check_parameters
 from annotrace.seeds import seed_of
 from annotrace.undo import unchanged_unless_done
+from annotrace.version import versions
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -155,7 +156,6 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
-        self.versions_ = run.description["versions"]
         problem = CrowdProblem(run.table, run.gold, run.arrays.get("prior_counts"))
         model = self._make_model(problem)
         model.load_state_dict(run.modules["annotators"])
@@ -194,7 +194,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         self._set_result(problem, model, state if comparable else initial)
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
-        self._state = state
+        self._state, self.versions_ = state, versions()
         prior = model.class_prior()
         posterior = _by_class(state, problem.shape[1]).sum(1)
         posterior[problem.uninformed] = prior.to(posterior.dtype)

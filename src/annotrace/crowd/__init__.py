@@ -10,6 +10,7 @@ from annotrace.crowd.losses import (
     label_log_likelihood,
     trace_regularized_nll,
 )
+from annotrace.crowd.pool import pooled_confusion
 from annotrace.crowd.result import CrowdResult
 from annotrace.crowd.structures import STRUCTURES
 
@@ -25,6 +26,7 @@ __all__ = [
     "expected_counts",
     "joint_nll",
     "label_log_likelihood",
+    "pooled_confusion",
     "posterior",
     "trace_regularized_nll",
 ]

@@ -60,6 +60,7 @@ from annotrace.training import (
     train,
 )
 from annotrace.undo import unchanged_unless_done, weights_unchanged_unless_done
+from annotrace.version import versions
 
 SAMPLE = 10_000
 PREDICT_BATCH = 1024
@@ -210,7 +211,7 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
             The fit to continue from.
         """
         self.table_, self.gold_, self._checkpoints = table, gold, checkpoints
-        self.classes_ = plain_names(table.classes)
+        self.classes_, self.versions_ = plain_names(table.classes), versions()
         self.input_shape_: tuple[int, ...] = tuple(source.shape)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
         with seeded(self._seed, device), deterministic():
@@ -341,7 +342,6 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
-        self.versions_ = run.description["versions"]
         described = run.description
         self.table_, self.gold_ = run.table, run.gold
         self.classes_ = plain_names(self.table_.classes)

@@ -191,6 +191,20 @@ def aggregation_table() -> str:
     return markdown(["method", "mean of eleven crowds"], methods, rows)
 
 
+def recipe_table() -> str:
+    """Return what the recipe gives each method, from `benchmarks/recipe.py`."""
+    runs, rows = read_runs("recipe"), []
+    for crowd, method in dict.fromkeys((run["set"], run["method"]) for run in runs):
+        cells = []
+        for recipe in ("none", "default"):
+            own = _only(runs, set=crowd, method=method, recipe=recipe)
+            for measure in ("accuracy", "posterior_accuracy"):
+                cells.append(f"{mean(own, measure):.3f}".removeprefix("0"))
+        rows.append([crowd, f"`{method}`", *cells])
+    headers = ["crowd", "method", "plain", "posterior", "recipe", "posterior"]
+    return tables.markdown(headers, rows, left=2)
+
+
 def diagnosis_table() -> str:
     """Count verdicts by kind of crowd, from `benchmarks/diagnosis.py`."""
     runs, verdicts = read_runs("diagnosis"), ("identified", "weak", "not identified")
@@ -311,6 +325,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits-one": lambda: digits_runs_table(1),
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
+    "recipe": recipe_table,
     "flags": flags_table,
     "intervals": intervals_table,
     "steps": steps_table,

@@ -177,9 +177,10 @@ class CudaCapturer:
             finally:
                 torch.cuda.set_sync_debug_mode(previous_mode)
         for warning in caught:
-            if "synchronizing CUDA operation" in str(warning.message):
+            message = str(warning.message)
+            if "synchronizing CUDA operation" in message:
                 places.append(f"{warning.filename}:{warning.lineno}")
-            else:
+            elif "Synchronization debug mode is a prototype" not in message:
                 warnings.warn_explicit(
                     warning.message, warning.category, warning.filename, warning.lineno
                 )

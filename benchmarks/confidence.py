@@ -21,6 +21,7 @@ import annotrace as at
 from annotrace.crowd import CrowdResult
 from annotrace.diagnosis import calibration_error
 from annotrace.diagnosis.confidence import independent_posterior, temper
+from annotrace.errors import InputError
 
 CORRELATIONS = (0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
 METHODS = ("hierarchical", "pooled", "dawid-skene", "majority", "wawa", "one-coin")
@@ -38,6 +39,15 @@ def errors(result: CrowdResult) -> list[float]:
         chosen = tempered[rows, result.estimate]
         found.append(calibration_error(certain, truth, confidence=chosen))
     return found
+
+
+def has_truth(path: Path) -> bool:
+    """Whether a file has labels and the truth of some items."""
+    try:
+        truth = at.LabelTable.read(path, truth="truth").truth
+    except InputError:
+        return False
+    return truth is not None and bool((truth >= 0).any())
 
 
 def run(path: Path, method: str) -> dict[str, Any]:
@@ -79,6 +89,8 @@ def main() -> None:
     options = parser.parse_args()
     results = []
     for path in sorted(options.folder.glob("*.csv*")):
+        if not has_truth(path):
+            continue
         for method in METHODS:
             results.append(run(path, method))
             if options.out is not None:

@@ -51,4 +51,4 @@ def test_formulas_are_drawn_by_the_browser(site):
 def test_the_names_have_their_docstrings(site):
     text = (site / "api" / "plots.html").read_text(encoding="utf-8")
     assert 'id="annotrace.plots.confusion"' in text
-    assert "true classes down, reported across" in text
+    assert "true classes down, reported classes across" in text

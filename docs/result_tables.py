@@ -205,6 +205,22 @@ def recipe_table() -> str:
     return tables.markdown(headers, rows, left=2)
 
 
+def confidence_table() -> str:
+    """Return the calibration error by correlation, from `benchmarks/confidence.py`."""
+    runs = read_runs("confidence")
+    correlations = [each for each in runs[0]["errors"] if each != "0.6"]
+    rows = []
+    for method in dict.fromkeys(run["method"] for run in runs):
+        errors = [run["errors"] for run in _only(runs, method=method)]
+        means = [
+            sum(own[each] for own in errors) / len(errors) for each in correlations
+        ]
+        cells = [f"{value:.3f}".removeprefix("0") for value in means]
+        rows.append([f"`{method}`", *cells])
+    headers = ["method", *(each.removeprefix("0") or "0" for each in correlations)]
+    return tables.markdown(headers, rows)
+
+
 def diagnosis_table() -> str:
     """Count verdicts by kind of crowd, from `benchmarks/diagnosis.py`."""
     runs, verdicts = read_runs("diagnosis"), ("identified", "weak", "not identified")
@@ -326,6 +342,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
     "recipe": recipe_table,
+    "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,
     "steps": steps_table,

@@ -37,7 +37,7 @@ def test_a_good_crowd_is_identified_with_one_label_per_item_too(labels_per_item)
         with_classifier(pairwise_flippers(6, 5, 0.7, 1), labels_per_item=labels_per_item)
     )
     assert (found.verdict, found.reasons, found.advice) == ("identified", (), ())
-    assert str(found).startswith("Identified: items of every class are given its name")
+    assert str(found).startswith("Identified: items of each class receive its label")
 
 
 def test_a_permuted_solution_is_never_identified():

@@ -131,8 +131,8 @@ class Diagnosis(Measurements):
         if self.verdict == "identified":
             least = float(self.margins.low.min())
             return (
-                "Identified: items of every class are given its name more often than items of any "
-                f"other class are, by {least:.2f} or more."
+                "Identified: items of each class receive its label more often than items of any "
+                f"other class do, by {least:.2f} or more."
             )
         if self.verdict == "not identified":
             return "Not identified: these labels do not determine the true classes."

@@ -40,7 +40,7 @@ class ClassRow(NamedTuple):
         Share of the labels of its items that report it.
     confused_with : list of ClassError
     margin : Estimate or None
-        How much more often it is given its own name than any other class is.
+        How much more often its items receive its label than items of any other class do.
     is_weak : bool
         Whether the labels do not identify it well enough.
     """

@@ -62,10 +62,10 @@ def small():
     for item in range(90):
         for who in [11, *rng.choice(11, 4, replace=False)]:
             right = who != 11 and rng.random() < 0.8
-            said = truth[item] if right else rng.integers(3)
+            label = truth[item] if right else rng.integers(3)
             columns["item"].append(f"photo-{item}")
             columns["annotator"].append(names[who])
-            columns["label"].append(str(classes[said]))
+            columns["label"].append(str(classes[label]))
     return at.LabelTable.from_long(columns)
 
 

@@ -100,5 +100,5 @@ def test_an_item_says_if_another_class_is_more_probable(made_up):
     chances = np.array([[0.45, 0.55], [0.3, 0.7]])
     view = replace(made_up(table, posterior, np.eye(2)[None]), posterior=chances)
     first, second = uncertain_items(view, no_picture)
-    assert (first.choices[0].name, first.is_outdone) == ("0", True)
-    assert (second.choices[0].name, second.is_outdone) == ("1", False)
+    assert (first.choices[0].name, first.has_likelier_class) == ("0", True)
+    assert (second.choices[0].name, second.has_likelier_class) == ("1", False)

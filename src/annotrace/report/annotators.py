@@ -53,11 +53,8 @@ class AnnotatorRow(NamedTuple):
     ----------
     rank : int
         From 1, by skill.
-    name : str
-    n_labels : int
     skill, low, high : float or None
         None if annotators are not modelled; all that follows is then empty.
-    remarks : sequence of Remark
     against : {"above", "below", "like", ""}
         Compared with the crowd, if the interval says so.
     matrix : sequence of sequence of Cell
@@ -138,7 +135,7 @@ def crowd_matrix(view: ReportView) -> Array:
 def frequent_errors(matrix: Array, pool: Array, names: list[str], n: int) -> list[ClassError]:
     """List the most frequent errors of a matrix (n_classes, n_classes), beside the pool's."""
     wrong = np.where(np.eye(len(matrix), dtype=bool), 0, matrix)
-    return _cells_at(_largest(wrong, n), matrix, pool, names)
+    return _largest_cells(wrong, n, matrix, pool, names)
 
 
 def _normalize(counts: Array) -> Array:
@@ -171,6 +168,7 @@ def _details(
     # +1 where an annotator significantly reports a class more often than the crowd, -1 less often.
     signs = (cells[0] > pool).astype(int) - (cells[1] < pool)
     signs[np.abs(matrices - pool) < _NOTABLE] = 0
+    apart = np.where(signs != 0, np.abs(matrices - pool), 0)
     readable = len(names) <= MAX_MATRIX_CLASSES
     return [
         {
@@ -178,16 +176,12 @@ def _details(
             "low": float(low[k]),
             "high": float(high[k]),
             "remarks": _remarks(diagnosis, k),
-            "against": "above"
-            if low[k] > crowd_skill
-            else "below"
-            if high[k] < crowd_skill
-            else "like",
-            "matrix": _matrix_cells(matrix, sign) if readable else [],
-            "differences": _differences(matrix, sign, pool, names),
-            "errors": [] if readable else frequent_errors(matrix, pool, names, _ERRORS),
+            "against": _compare(low[k], high[k], crowd_skill),
+            "matrix": _matrix_cells(matrices[place], signs[place]) if readable else [],
+            "differences": _largest_cells(apart[place], _DIFFERENCES, matrices[place], pool, names),
+            "errors": [] if readable else frequent_errors(matrices[place], pool, names, _ERRORS),
         }
-        for k, matrix, sign in zip(shown.tolist(), matrices, signs, strict=True)
+        for place, k in enumerate(shown.tolist())
     ]
 
 
@@ -213,23 +207,13 @@ def _matrix_cells(matrix: Array, signs: Array) -> list[list[Cell]]:
     ]
 
 
-def _differences(matrix: Array, signs: Array, pool: Array, names: list[str]) -> list[ClassError]:
-    """List the largest significant differences from the crowd."""
-    apart = np.where(signs != 0, np.abs(matrix - pool), 0)
-    return _cells_at(_largest(apart, _DIFFERENCES), matrix, pool, names)
-
-
-def _cells_at(
-    places: list[tuple[int, int]], matrix: Array, pool: Array, names: list[str]
+def _largest_cells(
+    values: Array, n: int, matrix: Array, pool: Array, names: list[str]
 ) -> list[ClassError]:
-    return [
-        ClassError(names[i], names[j], float(matrix[i, j]), float(pool[i, j])) for i, j in places
-    ]
-
-
-def _largest(values: Array, n: int) -> list[tuple[int, int]]:
-    """Return the places of the largest values above 0, the largest first."""
+    """List the n cells of a matrix with the largest values above 0, the largest first."""
     flat = np.argsort(-values, axis=None, kind="stable")[:n]
-    rows, columns = np.unravel_index(flat, values.shape)
-    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    return [(i, j) for i, j in pairs if values[i, j] > 0]
+    return [
+        ClassError(names[i], names[j], float(matrix[i, j]), float(pool[i, j]))
+        for i, j in zip(*np.unravel_index(flat, values.shape), strict=True)
+        if values[i, j] > 0
+    ]

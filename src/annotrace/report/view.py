@@ -62,8 +62,8 @@ class ReportView:
     @cached_property
     def confidence(self) -> Array:
         """Calibrated probability of each item's estimated class, shape (n_items,)."""
-        sure: Array = self.posterior[np.arange(len(self.posterior)), self.result.estimate]
-        return sure
+        confidence: Array = self.posterior[np.arange(len(self.posterior)), self.result.estimate]
+        return confidence
 
     @property
     def n_gold(self) -> int:

@@ -12,8 +12,8 @@ def annotrace(tmp_path, monkeypatch):
     """Run a command in an empty folder, and give its exit code and what it said."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words):
-        return CliRunner().invoke(main, [str(word) for word in words])
+    def run(*args):
+        return CliRunner().invoke(main, [str(word) for word in args])
 
     return run
 
@@ -60,8 +60,8 @@ def write_crowd(folder):
     np.savez(folder / "features.npz", X=X.astype(np.float32), items=items)
     cy = np.where(truth == 0, 1, truth)
     rows = [
-        f"{item},{who},{names[said[k]]},{names[truth[k]]}"
+        f"{item},{who},{names[label[k]]},{names[truth[k]]}"
         for k, item in enumerate(items)
-        for who, said in (("ann", truth), ("bob", truth), ("cy", cy))
+        for who, label in (("ann", truth), ("bob", truth), ("cy", cy))
     ]
     (folder / "labels.csv").write_text("\n".join(["photo,who,said,gold", *rows]) + "\n")

@@ -1,4 +1,4 @@
-"""Label files of the command line: reading, and what is unusual about their content."""
+"""Label files of the command line: reading, and notes about unusual content."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ class LabelFiles:
 
     Attributes
     ----------
-    paths : tuple of Path
     columns : dict
         The columns that the user named, by role.
     export : dict
@@ -97,7 +96,7 @@ def gold_from_truth(table: LabelTable) -> dict[Any, Any]:
 def describe_labels(
     table: LabelTable, used: Layout | Imported | None, learn_truth: bool = False
 ) -> str:
-    """Describe what was read, from which columns or answers, and what is unusual about it."""
+    """Describe what was read, from which columns or answers, and what may be unintended."""
     from annotrace.errors import count, first_few
 
     counts = [
@@ -107,7 +106,7 @@ def describe_labels(
         count(table.n_classes, "class", "classes"),
     ]
     summary = f"{', '.join(counts)} ({first_few(table.classes, 10)})"
-    notes = (f"Note: {note}" for note in _find_oddities(table, used))
+    notes = (f"Note: {note}" for note in _find_problems(table, used))
     return "\n".join([summary, *_describe_source(used, learn_truth), *notes])
 
 
@@ -136,8 +135,8 @@ def _describe_columns(layout: Layout, learn_truth: bool) -> str:
     return ", ".join(used)
 
 
-def _find_oddities(table: LabelTable, used: Layout | Imported | None) -> Iterator[str]:
-    """Yield what is legal but rarely intended."""
+def _find_problems(table: LabelTable, used: Layout | Imported | None) -> Iterator[str]:
+    """Yield what is valid but rarely intended."""
     import numpy as np
 
     from annotrace.errors import first_few
@@ -209,7 +208,7 @@ def similar_names(names: Iterable[str], known: Iterable[Any]) -> Mapping[str, st
 
 
 def _fold(name: str) -> str:
-    """Return a name without differences that people do not notice."""
+    """Return a name without differences that a reader does not notice."""
     folded = "".join(name.casefold().split())
     # Most names skip what follows, and there may be millions of them.
     if not folded.isascii():

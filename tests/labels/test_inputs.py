@@ -65,7 +65,7 @@ def test_nothing_beside_text_in_a_list_is_no_class():
     assert table.classes.tolist() == ["a", "b"]
 
 
-def test_columns_of_one_name_are_refused():
+def test_columns_of_one_name_are_rejected():
     frame = pd.DataFrame([[1, 2, 3, 4]], columns=["item", "worker", "label", "label"])
     with pytest.raises(InputError, match="columns 3 and 4 are both named 'label'"):
         LabelTable.from_long(frame)
@@ -89,7 +89,7 @@ def test_columns_of_unequal_length():
         LabelTable.from_long(LONG | {"label": [1]})
 
 
-def test_lists_in_cells_are_refused():
+def test_lists_in_cells_are_rejected():
     with pytest.raises(InputError, match="contains several labels"):
         LabelTable.from_long(pl.DataFrame(LONG | {"label": [["x"], ["x", "y"], ["y"], ["y"]]}))
 

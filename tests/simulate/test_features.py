@@ -13,6 +13,6 @@ def test_the_best_classifier_has_the_accuracy_asked_for(n_classes, accuracy):
     assert np.mean(X.argmax(axis=1) == truth) == pytest.approx(accuracy, abs=0.008)
 
 
-def test_an_accuracy_that_chance_beats_is_refused():
+def test_an_accuracy_below_chance_is_rejected():
     with pytest.raises(InputError, match=r"above chance, 1 / 4, and below 1, but got 0.2"):
         gaussian_features([0, 1], 4, accuracy=0.2)

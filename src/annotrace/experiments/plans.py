@@ -62,11 +62,11 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
         ("--densities", "density", options.densities),
         ("--skills", "skill", options.skills),
     ):
-        has = list(dict.fromkeys(run[name] for run in runs))
-        if unknown := [str(value) for value in asked if value not in has]:
-            there = ", ".join(str(value) for value in has if value is not None)
+        known = list(dict.fromkeys(run[name] for run in runs))
+        if unknown := [str(value) for value in asked if value not in known]:
+            listed = ", ".join(str(value) for value in known if value is not None)
             raise InputError(
-                f"{flag} {','.join(unknown)}: {experiment.name} has {there or 'none to choose'}."
+                f"{flag} {','.join(unknown)}: {experiment.name} has {listed or 'none to choose'}."
             )
         runs = [run for run in runs if not asked or run[name] in asked]
     _check_seeds(experiment, options, runs)

@@ -29,7 +29,7 @@ VARIANTS = {"no-trace": ("trace", {"lam": 0.0})}
 
 RECIPE = {each.name for each in fields(Recipe)}
 NO_RECIPE = Recipe(n_init=1, mixup=0.0, repair=False, calibrate=False)
-"""The same as to train without a recipe."""
+"""Equivalent to training without a recipe."""
 
 ONCE = {"structure": "full", "mixup": 0.0, "n_init": 1, "calibrate": False}
 """The paper's model alone: one training, no mixup, no calibration, as the other methods."""
@@ -137,7 +137,7 @@ NOT_SETTABLE = {
     "checkpoint": "the runner resumes after the last finished run",
     "warm_start": "every run starts from new weights",
 }
-"""Settings that `--set` refuses, and why."""
+"""Settings that `--set` does not accept, and why."""
 
 
 def setting_names(method: str) -> set[str]:

@@ -43,9 +43,8 @@ class Layout:
 
     Attributes
     ----------
-    item : column name
-    annotator, label : column name, or None in the wide form
-    truth : column name, or None
+    item, annotator, label, truth : column name or None
+        `annotator` and `label` are None in the wide form.
     answers : tuple of column names
         One per annotator in the wide form; empty in the long form.
     """

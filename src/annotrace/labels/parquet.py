@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
@@ -20,15 +20,8 @@ Features: TypeAlias = Mapping[str, Any]
 def _open(path: Path, start: bytes) -> Document | None:
     if not start.startswith((PARQUET, ARROW)):
         return None
-    import polars as pl
-
     content, is_arrow = io.BytesIO(read_bytes(path)), start.startswith(ARROW)
-    try:
-        frame = pl.read_ipc_stream(content) if is_arrow else pl.read_parquet(content)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first_line = str(error).split("\n", 1)[0]
-        kind = "arrow" if is_arrow else "parquet"
-        raise InputError(f"{path} is a damaged {kind} file ({first_line}).") from None
+    frame = read_frame(content, path, "arrow" if is_arrow else "parquet")
     if len(frame) == 0:
         raise InputError(f"{path} has no rows.")
     features = _arrow_features(path) if is_arrow else _parquet_features(content)
@@ -38,6 +31,17 @@ def _open(path: Path, start: bytes) -> Document | None:
 
 
 PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
+
+
+def read_frame(content: IO[bytes], path: Path, kind: str) -> Any:
+    """Read a polars frame from a file whose `kind` is "parquet" or "arrow"."""
+    import polars as pl
+
+    try:
+        return (pl.read_ipc_stream if kind == "arrow" else pl.read_parquet)(content)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first_line = str(error).split("\n", 1)[0]
+        raise InputError(f"{path} is a damaged {kind} file ({first_line}).") from None
 
 
 def _sheet(frame: Any, path: Path) -> Sheet:

@@ -44,15 +44,9 @@ class ExportOptions:
 
 
 class Imported(NamedTuple):
-    """A summary of what was read from an export.
+    """What was read from an export: format, question, and the number of skipped answers by reason.
 
-    Attributes
-    ----------
-    title : str
-        The format.
-    question : str or None
-        The question whose answers were read, if the format has several.
-    skipped : mapping of reason to count
+    `question` is None if the format has no questions.
     """
 
     title: str
@@ -148,7 +142,10 @@ def find_format(documents: Sequence[Document], name: str | None) -> Format | Non
     """Return the named format, else the one detected by content; None if they are tables."""
     if name is not None:
         return _by_name(name)
-    found = [_sniff(document) for document in documents]
+    found = [
+        next((known for known in FORMATS if any(map(known.sniff, document.head))), None)
+        for document in documents
+    ]
     for document, other in zip(documents, found, strict=True):
         if other is not found[0]:
             raise InputError(
@@ -157,10 +154,6 @@ def find_format(documents: Sequence[Document], name: str | None) -> Format | Non
                 "(--from)."
             )
     return found[0]
-
-
-def _sniff(document: Document) -> Format | None:
-    return next((known for known in FORMATS if any(map(known.sniff, document.head))), None)
 
 
 def _title(format: Format | None) -> str:
@@ -216,7 +209,11 @@ def import_answers(
     source = str(documents[0].path)
     questions.check_found(source)
     if not labels.items:
-        raise InputError(_no_labels(source, format, skipped))
+        details = f" ({describe_skipped(skipped)})" if skipped else ""
+        raise InputError(
+            f"{source} is read as {format.title} and has no labels{details}. Export answers that "
+            "are classes, or name the format with format= (--from)."
+        )
     question = questions.wanted or next(iter(questions.found), None)
     return _columns(labels, truth, documents), Imported(format.title, question, dict(skipped))
 
@@ -266,14 +263,6 @@ def _columns(labels: _Gathered, truth: _Gathered, documents: Sequence[Document])
 
 def _coded(names: list[str]) -> Coded:
     return Coded(*encode(np.array(names, dtype=TEXT)))
-
-
-def _no_labels(source: str, format: Format, skipped: Mapping[str, int]) -> str:
-    details = f" ({describe_skipped(skipped)})" if skipped else ""
-    return (
-        f"{source} is read as {format.title} and has no labels{details}. Export answers that are "
-        "classes, or name the format with format= (--from)."
-    )
 
 
 def describe_skipped(skipped: Mapping[str, int]) -> str:

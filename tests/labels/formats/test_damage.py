@@ -148,7 +148,7 @@ def put_something_else(value, rng):
 def test_any_damage_gives_a_table_or_one_line(sample, tmp_path):
     text = (SAMPLES / sample).read_text(encoding="utf-8")
     by_line = not sample.endswith(".json")
-    rng, told = random.Random(0), []
+    rng, reported = random.Random(0), []
     for _ in range(50):
         records = list(map(json.loads, text.splitlines() if by_line else [text]))
         put_something_else(records, rng)
@@ -156,6 +156,6 @@ def test_any_damage_gives_a_table_or_one_line(sample, tmp_path):
         try:
             LabelTable.read(tmp_path / "a", **OPTIONS.get(sample, {}))
         except InputError as error:
-            told.append(str(error))
-    assert told
-    assert not any("\n" in message for message in told)
+            reported.append(str(error))
+    assert reported
+    assert not any("\n" in message for message in reported)

@@ -9,7 +9,7 @@ from annotrace.cli.main import main
 
 @pytest.fixture
 def annotrace(tmp_path, monkeypatch):
-    """Run a command in an empty folder, and give its exit code and what it said."""
+    """Return a function that runs a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def run(*args):
@@ -24,7 +24,7 @@ FIT = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 
 
 @pytest.fixture
 def crowd(tmp_path):
-    """Write labels.csv and features.npz: 90 items of three classes, easy to tell apart.
+    """Write labels.csv and features.npz: 90 items of three classes, easy to distinguish.
 
     Ann and Bob are always right; Cy says that every cat is a dog.
     """
@@ -34,7 +34,7 @@ def crowd(tmp_path):
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """The folder of `crowd` with a run in it, and what was said; not to be written to."""
+    """The folder of `crowd` with a run in it, and what was printed; read only."""
     folder = tmp_path_factory.mktemp("trained")
     write_crowd(folder)
     with pytest.MonkeyPatch.context() as patch:

@@ -47,7 +47,7 @@ def test_known_classes_are_learned_from_and_no_score(annotrace, crowd):
     assert "truth 'gold' (for training, not for evaluation)" in result.stdout
     assert "No accuracy" in result.stdout
     truth = dict(pl.read_csv(crowd / "run" / "truth.csv").select("item", "label").rows())
-    # All of the classes known are called by other names: so are the others then.
+    # All known classes are swapped, so the others are too.
     assert truth == {f"photo-{k}": ("dog", "hen", "cat")[k % 3] for k in range(90)}
     run = at.load(crowd / "run")
     np.testing.assert_array_equal(run.confidence_[::2], 1)

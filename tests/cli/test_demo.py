@@ -14,7 +14,7 @@ from annotrace.cli.main import main
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The run folder, and what was said."""
+    """The run folder, and what was printed."""
     out = tmp_path_factory.mktemp("demo") / "run"
     result = CliRunner().invoke(main, ["demo", "--out", str(out)])
     assert result.exit_code == 0, result.output

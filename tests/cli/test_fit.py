@@ -9,12 +9,12 @@ from annotrace import list_methods
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
 FIT = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 40)
-# Where it does not matter what is learned.
+# For tests that do not depend on what is learned.
 QUICK = (*FIT, "--method", "vanilla")
 
 
 def error_of(result):
-    """The one line on standard error, where the exit code is that of bad input."""
+    """Return the one line on standard error, and check that the exit code is that of bad input."""
     assert result.exit_code == 2, result.output
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: ")

@@ -1,4 +1,4 @@
-"""Ctrl-C in a real process, and the training that goes on from it."""
+"""Ctrl-C in a real process, and the training that resumes."""
 
 import os
 import shlex

@@ -17,7 +17,7 @@ def run(annotrace, crowd):
 
 @pytest.fixture
 def sparse(annotrace, tmp_path):
-    """A run of 40 items, two of whose labels differ: 8 people, each with 10 labels."""
+    """A run of 40 items, two of whose labels differ: 8 annotators, each with 10 labels."""
     rng = np.random.default_rng(0)
     rows = [
         f"i{k},{who},{'cat' if rng.random() < (0.9 if k % 2 else 0.1) else 'dog'}"
@@ -124,7 +124,7 @@ def test_why_nobody_is_asked_is_said(annotrace, sparse):
 
 
 def test_nothing_to_gain_is_said(annotrace, tmp_path):
-    # By ten people who all say the same of every item but the last, which one has yet to label.
+    # Ten annotators agree on every item but the last, which one of them has not labelled.
     rows = [f"i{k},p{who},{'ab'[k % 2]}" for k in range(40) for who in range(10)][:-1]
     (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
     assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0

@@ -26,7 +26,7 @@ def test_labels_follow_the_matrices(annotrace, tmp_path):
     assert result.exit_code == 0, result.output
     table = LabelTable.read(tmp_path / "sim" / "labels.csv")
     assert (table.n_labels, table.n_annotators, table.n_classes) == (4200, 3, 10)
-    # Right when they know (0.8), and one time in ten when they do not.
+    # Correct if they know the class (0.8), and in one of ten guesses.
     assert np.mean(table.label == table.truth[table.item]) == pytest.approx(0.82, abs=0.02)
     saved = arrays_of(tmp_path / "sim" / "confusion.npz")
     assert saved["annotators"].tolist() == table.annotators.tolist()

@@ -1,4 +1,4 @@
-"""What the user asks for is in the plan, or is refused before anything runs."""
+"""What the user requests is in the plan, or is rejected before anything runs."""
 
 import pytest
 from made_up import planned

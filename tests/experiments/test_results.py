@@ -65,7 +65,7 @@ def test_what_json_has_no_word_for_is_not_written(path):
 
 
 class AlmostFull(io.FileIO):
-    """A file on a disk that takes so many bytes more."""
+    """A file on a disk with a given number of free bytes."""
 
     space = 0
 

@@ -1,4 +1,4 @@
-"""A stopped sweep resumes, a failed run leaves the others, and missing data are asked for."""
+"""A stopped sweep resumes, a failed run does not affect others, missing data is an error."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
 
 
 class Performer:
-    """Stands in for training: counts runs, and goes wrong when told to."""
+    """Replaces training: counts runs, and fails on demand."""
 
     def __init__(self, wrong_at=None, error=None):
         self.keys, self.wrong_at, self.error = [], wrong_at, error

@@ -1,4 +1,4 @@
-"""What is made of the labels once they are columns: classes, truth, skipped and repeated rows."""
+"""From columns to a table: classes, truth, skipped and repeated rows."""
 
 import polars as pl
 import pytest

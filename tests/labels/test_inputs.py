@@ -202,14 +202,14 @@ def test_wide_input_that_cannot_be_used(answers, given, message):
 
 
 class ClassLabel:
-    """What is used of a `datasets.ClassLabel`."""
+    """The part of `datasets.ClassLabel` that the library uses."""
 
     def __init__(self, names):
         self.names = names
 
 
 class Dataset:
-    """What is used of a `datasets.Dataset`: rows selected are not those of the table below."""
+    """The part of `datasets.Dataset` that the library uses, with selected rows."""
 
     def __init__(self, columns, features, selected):
         self.table, self.features, self.selected = pa.table(columns), features, selected

@@ -50,7 +50,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="session")
 def small():
-    """Twelve annotators on 90 items of three classes: most right four times in five, one guesses.
+    """Twelve annotators on 90 items of three classes: most are correct in 80 %, one guesses.
 
     Five labels per item; "mallory" answers without looking.
     """
@@ -89,7 +89,7 @@ def trained(small, features):
 
 @pytest.fixture(scope="session")
 def hostile():
-    """Thirty hostile names as annotators, items and classes, each class called right mostly."""
+    """Thirty hostile names as annotators, items and classes, each class mostly labelled correctly."""
     n = len(HOSTILE)
     rows = [
         (HOSTILE[item], HOSTILE[(item + step) % n], HOSTILE[item if step < 3 else (item + 1) % n])

@@ -1,4 +1,4 @@
-"""Pictures are judged by what is drawn: marks, bars and words."""
+"""Figures are checked by what is drawn: marks, bars and text."""
 
 import matplotlib
 import numpy as np
@@ -52,7 +52,7 @@ def texts(ax):
 
 
 def draw(ax):
-    """Draw in earnest: a formula that matplotlib cannot read would raise here."""
+    """Render the figure: a formula that matplotlib cannot parse would raise here."""
     ax.figure.canvas.draw()
     return ax
 

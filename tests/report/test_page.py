@@ -14,7 +14,7 @@ from annotrace.report.view import view_of
 
 
 class Names(HTMLParser):
-    """Collects what stands in <bdi>, and every tag."""
+    """Collect the content of <bdi>, and every tag."""
 
     def __init__(self):
         super().__init__()

@@ -155,9 +155,9 @@ def _as_numbers(series: Any, source: str) -> NDArray[Any]:
     """Convert a column of numbers, or of lists of numbers of equal length, to an array."""
     import narwhals as nw
 
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+    if series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Array):
         return np.asarray(series.to_numpy())
-    if series.dtype in (nw.List, nw.Array):
+    if series.dtype == nw.List:
         return _stack_lists(series, source)
     raise InputError(
         f"{source}, column {series.name!r} has type {series.dtype}, but features must be numbers. "
@@ -166,10 +166,6 @@ def _as_numbers(series: Any, source: str) -> NDArray[Any]:
 
 
 def _stack_lists(series: Any, source: str) -> NDArray[Any]:
-    import narwhals as nw
-
-    if series.dtype == nw.Array:
-        return np.asarray(series.to_numpy())
     lengths = series.list.len().unique().to_list()
     if len(lengths) != 1 or lengths[0] is None:
         raise InputError(

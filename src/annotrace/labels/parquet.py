@@ -24,8 +24,7 @@ def _open(path: Path, start: bytes) -> Document | None:
     frame = read_frame(content, path, "arrow" if is_arrow else "parquet")
     if len(frame) == 0:
         raise InputError(f"{path} has no rows.")
-    features = _arrow_features(path) if is_arrow else _parquet_features(content)
-    frame = name_classes(frame, features)
+    frame = name_classes(frame, _read_features(path, content, is_arrow))
     head = [record for _, record in frame_records(frame.head(HEAD))]
     return Document(path, "row", head, lambda: frame_records(frame), lambda: _sheet(frame, path))
 
@@ -69,24 +68,17 @@ def name_classes(frame: Any, features: Features) -> Any:
     return frame
 
 
-def _arrow_features(path: Path) -> Features:
-    """Read the description that Hugging Face saves next to an arrow file; empty if none."""
-    info = path.parent / "dataset_info.json"
-    return _parse_features(info.read_text(encoding="utf-8")) if info.is_file() else {}
-
-
-def _parquet_features(content: io.BytesIO) -> Features:
-    """Read the description that Hugging Face saves inside a parquet file; empty if none."""
+def _read_features(path: Path, content: io.BytesIO, is_arrow: bool) -> Features:
+    """Read the description that Hugging Face saves next to arrow or inside parquet; {} if none."""
     import polars as pl
 
     content.seek(0)
-    return _parse_features(pl.read_parquet_metadata(content).get("huggingface", "{}"), "info")
-
-
-def _parse_features(info: str, key: str | None = None) -> Features:
     try:
-        parsed = json.loads(info)
-        features = (parsed[key] if key else parsed)["features"]
-    except (ValueError, KeyError, TypeError):
+        if is_arrow:
+            info = json.loads((path.parent / "dataset_info.json").read_text(encoding="utf-8"))
+        else:
+            info = json.loads(pl.read_parquet_metadata(content)["huggingface"])["info"]
+        features = info["features"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return {}
     return features if isinstance(features, dict) else {}

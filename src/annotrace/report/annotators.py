@@ -88,7 +88,6 @@ class AnnotatorSection(NamedTuple):
     ----------
     shown : list of AnnotatorRow
         By skill, or by labels if annotators are not modelled.
-    n_left_out : int
     crowd_skill : float or None
         The mean diagonal of the crowd's matrix.
     chance : float

@@ -32,16 +32,12 @@ class ReportView:
 
     Attributes
     ----------
-    result : CrowdResult
     diagnosis : Diagnosis or None
         None if annotators are not modelled. Its texts use the names of `table`.
     table : LabelTable
         The labels with the names to show, and the truth that the fit has not learned from.
     posterior : ndarray of shape (n_items, n_classes)
         Calibrated class probabilities.
-    method : str
-    params, versions : mapping
-    history : sequence of Epoch
     objective : sequence of float
         After each iteration of an aggregation.
     anonymous : bool

@@ -15,7 +15,7 @@ OPTIONS = {
     "doccano/bob.jsonl": {"annotator_name": "bob"},
 }
 
-# What is done to a sample (text that is replaced, or where it is cut), and what is said of it.
+# The damage to a sample (text that is replaced, or where it is cut), and the expected message.
 DAMAGE = [
     ("label_studio.json", 700, "line 17: not JSON"),
     (
@@ -125,7 +125,7 @@ def test_damage_gets_one_line_that_names_file_record_and_remedy(sample, damage, 
 
 
 def put_something_else(value, rng):
-    """Change one place, chosen at random, of what a JSON file holds."""
+    """Change one value of a JSON file, chosen at random."""
     places = []
 
     def walk(node):

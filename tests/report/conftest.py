@@ -89,7 +89,7 @@ def trained(small, features):
 
 @pytest.fixture(scope="session")
 def hostile():
-    """Thirty hostile names as annotators, items and classes, each class mostly labelled correctly."""
+    """Thirty hostile names as annotators, items and classes, mostly labelled correctly."""
     n = len(HOSTILE)
     rows = [
         (HOSTILE[item], HOSTILE[(item + step) % n], HOSTILE[item if step < 3 else (item + 1) % n])

@@ -144,7 +144,7 @@ def fit(
     model.set_params(verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     size = (image_size, image_size)
-    source = read_source(features, images, size, not grey, labels.columns["item"])
+    source = read_source(features, images, size, not grey, labels.options["item"])
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
     if method == "oracle":

@@ -41,45 +41,29 @@ TYPO = 0.8
 
 @dataclass(frozen=True)
 class LabelFiles:
-    """Label files and how to read them.
-
-    Attributes
-    ----------
-    columns : dict
-        The columns that the user named, by role.
-    export : dict
-        `format`, `question` and `annotator_name` as in `LabelTable.read`.
-    choices : dict
-        `classes`, `skip` and `repeats` as in `LabelTable.read`.
-    """
+    """Label files, of which ``-`` is standard input, and options of `LabelTable.read`."""
 
     paths: tuple[Path, ...]
-    columns: dict[str, str | None]
-    export: dict[str, str | None]
-    choices: dict[str, Any]
-
-    @classmethod
-    def from_paths(cls, paths: tuple[Path, ...], *options: dict[str, Any]) -> LabelFiles:
-        """Return files of which ``-`` is standard input."""
-        from annotrace.errors import InputError
-        from annotrace.labels.files import standard_input
-
-        piped = [path for path in paths if str(path) == "-"]
-        if len(piped) > 1:
-            raise InputError("Standard input (-) can be read only once: name it once.")
-        readable = tuple(standard_input() if path in piped else path for path in paths)
-        return cls(readable, *options)
+    options: dict[str, Any]
 
     def read(self) -> tuple[LabelTable, Layout | Imported | None]:
         """Read the table; return it with the columns or answers that were used."""
+        from annotrace.errors import InputError
         from annotrace.labels import LabelTable
         from annotrace.labels.building import TableOptions
         from annotrace.labels.columns import ColumnNames
+        from annotrace.labels.files import standard_input
         from annotrace.labels.reading import ExportOptions, read_parts
 
-        names, options = ColumnNames(**self.columns), TableOptions(**self.choices)
+        piped = [path for path in self.paths if str(path) == "-"]
+        if len(piped) > 1:
+            raise InputError("Standard input (-) can be read only once: name it once.")
+        paths = [standard_input() if path in piped else path for path in self.paths]
+        given = dict(self.options)
+        names = ColumnNames(*map(given.pop, ("item", "annotator", "label", "truth")))
+        export = ExportOptions(*map(given.pop, ("format", "question", "annotator_name")))
         with echo_warnings("skip"):
-            parts, used = read_parts(self.paths, names, options, ExportOptions(**self.export))
+            parts, used = read_parts(paths, names, TableOptions(**given), export)
         return LabelTable(**parts), used
 
 

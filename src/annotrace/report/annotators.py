@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +112,7 @@ def annotator_section(view: ReportView) -> AnnotatorSection:
     if view.diagnosis is not None:
         pool = crowd_matrix(view)
         skill = float(np.diagonal(pool).mean())
-        details = _details(view, view.diagnosis, shown, pool)
-        rows = [row._replace(**own) for row, own in zip(rows, details, strict=True)]
+        rows = _with_skills(rows, view, view.diagnosis, shown, pool)
     chance = 1 / max(table.n_classes, 1)
     return AnnotatorSection(rows, table.n_annotators - len(shown), skill, chance)
 
@@ -155,13 +154,17 @@ def _choose(result: CrowdResult) -> NDArray[np.int64]:
     return np.unique(np.concatenate([most[:n], best[:n], worst[:n]]))
 
 
-def _details(
-    view: ReportView, diagnosis: Diagnosis, shown: NDArray[np.int64], pool: Array
-) -> list[dict[str, Any]]:
-    """Return what else each row says if annotators are modelled."""
+def _with_skills(
+    rows: list[AnnotatorRow],
+    view: ReportView,
+    diagnosis: Diagnosis,
+    shown: NDArray[np.int64],
+    pool: Array,
+) -> list[AnnotatorRow]:
+    """Add what is known if annotators are modelled."""
     annotators = view.result.annotators
     names = [str(name) for name in view.table.classes.tolist()]
-    crowd_skill = float(np.diagonal(pool).mean())
+    crowd = float(np.diagonal(pool).mean())
     skill, (low, high) = annotators.skill, annotators.skill_interval()
     matrices, cells = annotators.mean[shown], annotators.cell_interval(annotators=shown)
     # +1 where an annotator significantly reports a class more often than the crowd, -1 less often.
@@ -170,22 +173,18 @@ def _details(
     apart = np.where(signs != 0, np.abs(matrices - pool), 0)
     readable = len(names) <= MAX_MATRIX_CLASSES
     return [
-        {
-            "skill": float(skill[k]),
-            "low": float(low[k]),
-            "high": float(high[k]),
-            "remarks": _remarks(diagnosis, k),
-            "against": _compare(low[k], high[k], crowd_skill),
-            "matrix": _matrix_cells(matrices[place], signs[place]) if readable else [],
-            "differences": _largest_cells(apart[place], _DIFFERENCES, matrices[place], pool, names),
-            "errors": [] if readable else frequent_errors(matrices[place], pool, names, _ERRORS),
-        }
-        for place, k in enumerate(shown.tolist())
+        row._replace(
+            skill=float(skill[k]),
+            low=float(low[k]),
+            high=float(high[k]),
+            remarks=_remarks(diagnosis, k),
+            against="above" if low[k] > crowd else "below" if high[k] < crowd else "like",
+            matrix=_matrix_cells(matrix, sign) if readable else [],
+            differences=_largest_cells(distance, _DIFFERENCES, matrix, pool, names),
+            errors=[] if readable else frequent_errors(matrix, pool, names, _ERRORS),
+        )
+        for row, k, matrix, sign, distance in zip(rows, shown, matrices, signs, apart, strict=True)
     ]
-
-
-def _compare(low: float, high: float, crowd_skill: float) -> str:
-    return "above" if low > crowd_skill else "below" if high < crowd_skill else "like"
 
 
 def _remarks(diagnosis: Diagnosis, annotator: int) -> list[Remark]:

@@ -72,7 +72,7 @@ def against_skill(
     measures: Sequence[str],
     pictures: Mapping[str, Sequence[str]],
 ) -> Experiment:
-    """Return an experiment that draws measures against skill; `pictures` have their crowds."""
+    """Return an experiment that draws measures against skill; `pictures` maps a file to crowds."""
 
     def draw(results: list[Result], folder: Path) -> list[Path]:
         written = []

@@ -88,13 +88,13 @@ class Options:
     )
 
     def settings(self, method: str) -> dict[str, Any]:
-        """Return the settings that were asked for, for one method."""
-        asked: dict[str, Any] = dict(self.set)
+        """Return the settings that were requested, for one method."""
+        requested: dict[str, Any] = dict(self.set)
         if self.select is not None:
-            asked["select"] = self.select
+            requested["select"] = self.select
         if method == "vanilla" and self.vanilla_decay is not None:
-            asked["weight_decay"] = self.vanilla_decay
-        return asked
+            requested["weight_decay"] = self.vanilla_decay
+        return requested
 
 
 class Flag(NamedTuple):

@@ -71,10 +71,10 @@ def finished(experiment: Experiment, options: Options, out: Path) -> list[Result
 
 def _device(name: str, options: Options) -> torch.device:
     device = pick_device(name)
-    asked = dict(options.set).get("precision", "float32")
-    if device.type == "cpu" and asked != "float32":
+    requested = dict(options.set).get("precision", "float32")
+    if device.type == "cpu" and requested != "float32":
         raise InputError(
-            f"--set precision={asked}: runs on a CPU use float32; give --device a GPU."
+            f"--set precision={requested}: runs on a CPU use float32; give --device a GPU."
         )
     return device
 

@@ -134,7 +134,7 @@ def beside_published(
 
 
 def _compared(own: Sequence[Result], paper: Published | None, unit: int | None) -> list[str]:
-    accuracy, *errors = "", *([""] if unit is None else ["", ""])
+    accuracy, errors = "", [""] if unit is None else ["", ""]
     if paper is not None:
         accuracy = f"{paper.accuracy:.2f} ± {paper.accuracy_deviation:.2f}"
         if paper.cm_error is not None:

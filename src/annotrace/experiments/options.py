@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 
-def _words(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words:
+def _values(text: str) -> tuple[str, ...]:
+    values = tuple(value.strip() for value in text.split(",") if value.strip())
+    if not values:
         raise ValueError("expected at least one value")
-    return words
+    return values
 
 
 def _floats(text: str) -> tuple[float, ...]:
-    return tuple(float(word) for word in _words(text))
+    return tuple(float(value) for value in _values(text))
 
 
 def _integers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in _words(text))
+    return tuple(int(value) for value in _values(text))
 
 
 def _count(text: str) -> int:
@@ -57,7 +57,7 @@ class Options:
         choices=("paper", "fast"),
     )
     methods: tuple[str, ...] = _option(
-        (), _words, "A,B", "Only these methods, separated by commas."
+        (), _values, "A,B", "Only these methods, separated by commas."
     )
     seeds: int | None = _option(None, _count, "N", "Number of draws or repetitions.")
     skills: tuple[float, ...] = _option(

@@ -9,11 +9,11 @@ from annotrace.cli.main import main
 
 @pytest.fixture
 def annotrace(tmp_path, monkeypatch):
-    """Run a command in an empty folder, and give its exit code and what it said."""
+    """Return a function that runs a command in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words):
-        return CliRunner().invoke(main, [str(word) for word in words])
+    def run(*args):
+        return CliRunner().invoke(main, [str(word) for word in args])
 
     return run
 
@@ -24,7 +24,7 @@ FIT = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 
 
 @pytest.fixture
 def crowd(tmp_path):
-    """Write labels.csv and features.npz: 90 items of three classes, easy to tell apart.
+    """Write labels.csv and features.npz: 90 items of three classes, easy to distinguish.
 
     Ann and Bob are always right; Cy says that every cat is a dog.
     """
@@ -34,7 +34,7 @@ def crowd(tmp_path):
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory):
-    """The folder of `crowd` with a run in it, and what was said; not to be written to."""
+    """The folder of `crowd` with a run in it, and what was printed; read only."""
     folder = tmp_path_factory.mktemp("trained")
     write_crowd(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -60,8 +60,8 @@ def write_crowd(folder):
     np.savez(folder / "features.npz", X=X.astype(np.float32), items=items)
     cy = np.where(truth == 0, 1, truth)
     rows = [
-        f"{item},{who},{names[said[k]]},{names[truth[k]]}"
+        f"{item},{who},{names[label[k]]},{names[truth[k]]}"
         for k, item in enumerate(items)
-        for who, said in (("ann", truth), ("bob", truth), ("cy", cy))
+        for who, label in (("ann", truth), ("bob", truth), ("cy", cy))
     ]
     (folder / "labels.csv").write_text("\n".join(["photo,who,said,gold", *rows]) + "\n")

@@ -29,7 +29,7 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
 
 
-def test_a_vote_that_was_read_back_is_as_sure_as_it_was(annotrace, crowd):
+def test_a_vote_that_was_read_back_is_as_confident_as_before(annotrace, crowd):
     annotrace("aggregate", "labels.csv", *COLUMNS, "--method", "majority", "--out", "run")
     written = pl.read_csv(crowd / "run" / "truth.csv")["confidence"]
     np.testing.assert_allclose(at.load(crowd / "run").confidence_, written, atol=1e-6)
@@ -47,14 +47,14 @@ def test_known_classes_are_learned_from_and_no_score(annotrace, crowd):
     assert "truth 'gold' (for training, not for evaluation)" in result.stdout
     assert "No accuracy" in result.stdout
     truth = dict(pl.read_csv(crowd / "run" / "truth.csv").select("item", "label").rows())
-    # All of the classes known are called by other names: so are the others then.
+    # All known classes are swapped, so the others are too.
     assert truth == {f"photo-{k}": ("dog", "hen", "cat")[k % 3] for k in range(90)}
     run = at.load(crowd / "run")
     np.testing.assert_array_equal(run.confidence_[::2], 1)
     assert overview_of(view_of(run)).truth.n_measured is None
 
 
-def test_labels_given_back_are_not_said_to_be_right(annotrace, tmp_path):
+def test_labels_given_back_are_not_called_correct(annotrace, tmp_path):
     rows = [f"photo-{k},{'abc'[k % 3]},{('cat', 'dog', 'hen')[k // 3 % 3]}" for k in range(90)]
     (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
     assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
@@ -67,19 +67,19 @@ def test_labels_given_back_are_not_said_to_be_right(annotrace, tmp_path):
     assert report.count("unknown: no item has two labels to compare") == 2
 
 
-def test_agreement_and_accuracy_are_told(annotrace, crowd):
-    said = annotrace("aggregate", "labels.csv", *COLUMNS, "--out", "run").stdout
-    assert "90 items, 3 annotators, 270 labels" in said
+def test_agreement_and_accuracy_are_reported(annotrace, crowd):
+    output = annotrace("aggregate", "labels.csv", *COLUMNS, "--out", "run").stdout
+    assert "90 items, 3 annotators, 270 labels" in output
     # Each of 30 items has the labels cat, cat, dog: 4 of its 6 ordered pairs differ, and a pair
     # weighs 1 / (3 - 1). Expected by chance from 60 cats, 120 dogs and 90 hens.
     alpha = 1 - (270 - 1) * (30 * 4 / 2) / (270**2 - 60**2 - 120**2 - 90**2)
-    assert f"0 chance): {alpha:.3f}" in said
-    assert ["majority", "vote", "1.000", "1.000"] in [line.split() for line in said.splitlines()]
+    assert f"0 chance): {alpha:.3f}" in output
+    assert ["majority", "vote", "1.000", "1.000"] in [line.split() for line in output.splitlines()]
 
 
 def test_help_names_every_method(annotrace):
-    said = "".join(annotrace("aggregate", "--help").output.split())
-    assert all(entry.name in said for entry in list_aggregations())
+    output = "".join(annotrace("aggregate", "--help").output.split())
+    assert all(entry.name in output for entry in list_aggregations())
 
 
 def test_one_label_per_item_has_no_agreement(annotrace, crowd):
@@ -90,7 +90,7 @@ def test_one_label_per_item_has_no_agreement(annotrace, crowd):
 
 
 def test_ties_are_broken_by_the_seed_in_truth_csv_too(annotrace, crowd):
-    rows = [f"{k},{who},{said}" for k in range(40) for who, said in (("a", "no"), ("b", "yes"))]
+    rows = [f"{k},{who},{label}" for k in range(40) for who, label in (("a", "no"), ("b", "yes"))]
     (crowd / "ties.csv").write_text("\n".join(["item,worker,label", *rows]))
     result = annotrace("aggregate", "ties.csv", "--method", "majority", "--out", "run")
     assert "40 items are ties" in result.stdout
@@ -127,9 +127,9 @@ def test_numbers_have_six_digits(annotrace, crowd):
         assert [n for n in numbers if len(n.replace(".", "").lstrip("0")) > 6] == []
 
 
-def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace, crowd):
-    words = ("--method", "dawid-skene", "--max-iter", 1, "--quiet", "--out", "run")
-    result = annotrace("aggregate", "labels.csv", *COLUMNS, *words)
+def test_too_few_iterations_are_reported_with_the_option_name(annotrace, crowd):
+    args = ("--method", "dawid-skene", "--max-iter", 1, "--quiet", "--out", "run")
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, *args)
     assert result.exit_code == 0
     assert result.stderr.startswith("Warning: DawidSkene had not converged after 1 iterations")
     assert "increase --max-iter, or accept" in result.stderr
@@ -138,24 +138,24 @@ def test_too_few_iterations_are_told_in_the_words_of_the_command_line(annotrace,
 def test_a_classifier_of_an_earlier_run_is_replaced(annotrace, crowd):
     (crowd / "run").mkdir()
     (crowd / "run" / "model.safetensors").write_bytes(b"")
-    words = ("aggregate", "labels.csv", *COLUMNS, "--out", "run")
-    assert annotrace(*words).exit_code == 2
-    assert annotrace(*words, "--overwrite").exit_code == 0
+    args = ("aggregate", "labels.csv", *COLUMNS, "--out", "run")
+    assert annotrace(*args).exit_code == 2
+    assert annotrace(*args, "--overwrite").exit_code == 0
     assert isinstance(at.load(crowd / "run"), at.aggregation.Hierarchical)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (("--method", "magic"), "There is no aggregation 'magic'; there are hierarchical,"),
         (("--truth", "none"), "labels.csv has no column 'none'"),
         (("--class", "cat", "--class", "hen"), "'dog'"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, words, said):
-    result = annotrace("aggregate", "labels.csv", *COLUMNS, *words, "--out", "out")
+def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, args, message):
+    result = annotrace("aggregate", "labels.csv", *COLUMNS, *args, "--out", "out")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: ")
-    assert said in line
+    assert message in line
     assert not (crowd / "out").exists()

@@ -26,9 +26,9 @@ def test_an_export_becomes_a_table(annotrace, tmp_path):
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_labels_come_from_standard_input(tmp_path, name):
-    words = [sys.executable, "-m", "annotrace", "convert", name, "--out", tmp_path / "labels.csv"]
+    args = [sys.executable, "-m", "annotrace", "convert", name, "--out", tmp_path / "labels.csv"]
     given = b"item,annotator,label\na,kim,x\nb,kim,y\n"
-    result = subprocess.run(words, input=given, capture_output=True, check=False)
+    result = subprocess.run(args, input=given, capture_output=True, check=False)
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "labels.csv").read_bytes() == given
 
@@ -55,7 +55,7 @@ def test_tables_are_converted_too(annotrace, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("args", "message"),
     [
         (["label_studio.json"], "Choose one with question= (--question on the command line)"),
         (["doccano/ann.jsonl"], "Name the annotator with annotator_name= (--annotator-name)"),
@@ -63,8 +63,8 @@ def test_tables_are_converted_too(annotrace, tmp_path):
         (["peerannot.json", "--label", "x"], "which has no column for label= (--label)"),
     ],
 )
-def test_what_is_missing_is_asked_for_in_one_line(annotrace, tmp_path, words, message):
-    result = annotrace("convert", SAMPLES / words[0], *words[1:], "--out", "labels.csv")
+def test_what_is_missing_is_asked_for_in_one_line(annotrace, tmp_path, args, message):
+    result = annotrace("convert", SAMPLES / args[0], *args[1:], "--out", "labels.csv")
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1

@@ -14,7 +14,7 @@ from annotrace.cli.main import main
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The run folder, and what was said."""
+    """The run folder, and what was printed."""
     out = tmp_path_factory.mktemp("demo") / "run"
     result = CliRunner().invoke(main, ["demo", "--out", str(out)])
     assert result.exit_code == 0, result.output
@@ -38,7 +38,7 @@ def test_the_demo_beats_a_classifier_on_majority_vote(demo):
     assert round(at.load(out).score(test.X, test.y), 3) == new
 
 
-def test_the_annotators_are_told_with_true_and_estimated_skill(demo):
+def test_the_annotators_are_reported_with_true_and_estimated_skill(demo):
     out, lines = demo
     start = next(k for k, line in enumerate(lines) if "true skill" in line)
     rows = [numbers(line) for line in lines[start + 1 : start + 6]]
@@ -60,7 +60,7 @@ def test_the_report_shows_the_pictures_of_its_items(demo):
         np.testing.assert_array_equal(pixels, np.round(digits[int(item)] / 16 * 255))
 
 
-def test_an_earlier_run_is_not_written_over_unasked(annotrace, tmp_path):
+def test_an_earlier_run_is_not_overwritten_without_the_option(annotrace, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "truth.csv").write_text("mine")
     result = annotrace("demo", "--out", "run")

@@ -9,12 +9,12 @@ from annotrace import list_methods
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
 FIT = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--epochs", 40)
-# Where it does not matter what is learned.
+# For tests that do not depend on what is learned.
 QUICK = (*FIT, "--method", "vanilla")
 
 
 def error_of(result):
-    """The one line on standard error, where the exit code is that of bad input."""
+    """Return the one line on standard error, and check that the exit code is that of bad input."""
     assert result.exit_code == 2, result.output
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: ")
@@ -22,10 +22,10 @@ def error_of(result):
 
 
 def test_a_run_holds_the_truth_and_the_annotators(trained):
-    folder, said = trained
-    assert "90 items, 3 annotators, 270 labels, 3 classes ('cat', 'dog', 'hen')" in said
-    assert "item 'photo', annotator 'who', label 'said', truth 'gold'" in said
-    assert "annotrace predict run --features" in said
+    folder, output = trained
+    assert "90 items, 3 annotators, 270 labels, 3 classes ('cat', 'dog', 'hen')" in output
+    assert "item 'photo', annotator 'who', label 'said', truth 'gold'" in output
+    assert "annotrace predict run --features" in output
     truth = pl.read_csv(folder / "run" / "truth.csv")
     assert truth.columns == ["item", "label", "confidence", "cat", "dog", "hen"]
     assert truth["label"].to_list() == ["cat", "dog", "hen"] * 30
@@ -35,7 +35,7 @@ def test_a_run_holds_the_truth_and_the_annotators(trained):
     assert not (folder / "run" / "checkpoint.pt").exists()
 
 
-def test_accuracy_is_told_beside_majority_vote(trained):
+def test_accuracy_is_reported_beside_majority_vote(trained):
     rows = [line.split() for line in trained[1].splitlines()]
     assert ["auto", "1.000", "1.000"] in rows
     assert ["majority", "vote", "1.000", "1.000"] in rows
@@ -43,15 +43,15 @@ def test_accuracy_is_told_beside_majority_vote(trained):
 
 
 def test_what_was_learned_from_is_no_score(annotrace, crowd):
-    said = annotrace(*QUICK, "--learn-truth", "--out", "run").stdout
-    assert "truth 'gold' (for training, not for evaluation)" in said
-    assert "No accuracy: all items of known truth were used for training." in said
-    assert "Accuracy on" not in said
+    output = annotrace(*QUICK, "--learn-truth", "--out", "run").stdout
+    assert "truth 'gold' (for training, not for evaluation)" in output
+    assert "No accuracy: all items of known truth were used for training." in output
+    assert "Accuracy on" not in output
     report = (crowd / "run" / "report.html").read_text(encoding="utf-8")
     assert "of known truth" not in report
 
 
-def test_quiet_says_nothing(annotrace, crowd):
+def test_quiet_prints_nothing(annotrace, crowd):
     result = annotrace(*QUICK, "--out", "run", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
@@ -62,23 +62,23 @@ def test_the_method_is_kept_in_the_run(annotrace, crowd):
 
 
 def test_help_names_every_method(annotrace):
-    said = " ".join(annotrace("fit", "--help").output.split())
+    output = " ".join(annotrace("fit", "--help").output.split())
     names = [entry.name for entry in list_methods()]
-    assert f"{', '.join(names[:-1])} or {names[-1]}." in said
+    assert f"{', '.join(names[:-1])} or {names[-1]}." in output
 
 
 @pytest.mark.parametrize(("word", "recipe"), [("--recipe", "default"), ("--no-recipe", "none")])
 def test_the_recipe_and_the_structure_can_be_chosen(annotrace, crowd, word, recipe):
-    words = (*FIT[:-2], "--epochs", 2, "--method", "trace", word, "--structure", "pooled")
-    result = annotrace(*words, "--no-report", "--out", "run")
+    args = (*FIT[:-2], "--epochs", 2, "--method", "trace", word, "--structure", "pooled")
+    result = annotrace(*args, "--no-report", "--out", "run")
     assert result.exit_code == 0, result.output
     params = json.loads((crowd / "run" / "run.json").read_text())["params"]
     assert (params["recipe"], params["structure"]) == (recipe, "pooled")
 
 
 def test_epochs_bound_every_training_of_the_default(annotrace, crowd):
-    words = (*FIT[:-2], "--epochs", 2, "--no-report", "--quiet", "--out", "run")
-    assert annotrace(*words).exit_code == 0
+    args = (*FIT[:-2], "--epochs", 2, "--no-report", "--quiet", "--out", "run")
+    assert annotrace(*args).exit_code == 0
     history = json.loads((crowd / "run" / "run.json").read_text())["history"]
     # The initial model, a first iteration of twice as many epochs, and four more.
     assert len(history) <= 2 + 4 + 4 * 2
@@ -95,6 +95,9 @@ def test_the_oracle_is_given_the_matrices_by_name(annotrace, crowd):
         "classes": np.array(["hen", "cat", "dog"]),
     }
     np.savez(crowd / "true.npz", confusion=stored, **names)
+    np.savez(crowd / "other.npz", confusion=stored, **names | {"annotators": ["cy", "ann", "al"]})
+    message = "Expected the annotators of the labels to be among 'cy', 'ann', 'al', but got 1 other"
+    assert message in error_of(annotrace(*oracle, "--confusion", "other.npz"))
     result = annotrace(*oracle, "--confusion", "true.npz")
     assert result.exit_code == 0, result.output
     with np.load(crowd / "run" / "confusion.npz") as saved:
@@ -149,13 +152,13 @@ def test_the_item_column_of_features_is_the_one_named(annotrace, run):
     frame.write_parquet(run / "features.parquet")
     result = annotrace(*QUICK, "--features", "features.parquet", "--out", "other")
     assert result.exit_code == 0, result.output
-    words = ("--features", "features.parquet", "--item", "photo", "--out", "p.csv")
-    result = annotrace("predict", "run", *words)
+    args = ("--features", "features.parquet", "--item", "photo", "--out", "p.csv")
+    result = annotrace("predict", "run", *args)
     assert result.exit_code == 0, result.output
     assert pl.read_csv(run / "p.csv")["item"].to_list() == frame["photo"].to_list()
 
 
-def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
+def test_an_existing_run_is_not_overwritten_without_the_option(annotrace, run):
     before = (run / "run" / "run.json").read_bytes()
     assert "run already has truth.csv" in error_of(annotrace(*QUICK, "--out", "run"))
     assert (run / "run" / "run.json").read_bytes() == before
@@ -164,7 +167,7 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (("fit", "none.csv", "--features", "features.npz"), "none.csv: no such file."),
         ((*FIT, "--features", "none.npz"), "none.npz: no such file."),
@@ -188,8 +191,8 @@ def test_an_existing_run_is_not_written_over_unasked(annotrace, run):
         (("fit", "features.npz", "--features", "features.npz"), "features.npz"),
     ],
 )
-def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, words, said):
-    assert said in error_of(annotrace(*words, "--out", "out"))
+def test_bad_input_is_one_line_and_nothing_is_written(annotrace, crowd, args, message):
+    assert message in error_of(annotrace(*args, "--out", "out"))
     assert not (crowd / "out").exists()
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in a real process, and the training that goes on from it."""
+"""Ctrl-C in a real process, and the training that resumes."""
 
 import os
 import shlex
@@ -39,9 +39,9 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def stop_in_the_third_epoch(folder, words):
+def stop_in_the_third_epoch(folder, args):
     return subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *words],
+        [sys.executable, "-c", INTERRUPTED, *args],
         cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE},
         capture_output=True,
@@ -49,7 +49,7 @@ def stop_in_the_third_epoch(folder, words):
     )
 
 
-def words_of(out):
+def args_of(out):
     columns = ["--item", "photo", "--annotator", "who", "--label", "said"]
     given = ["--features", "features.npz", "--epochs", "8", "--method", "trace"]
     return ["fit", "labels.csv", *columns, *given, "--out", out]
@@ -57,24 +57,24 @@ def words_of(out):
 
 @pytest.mark.usefixtures("one_thread")
 def test_ctrl_c_and_resume_end_where_an_unbroken_training_does(annotrace, crowd):
-    stopped = stop_in_the_third_epoch(crowd, words_of("a run"))
+    stopped = stop_in_the_third_epoch(crowd, args_of("a run"))
     assert stopped.returncode == 130
-    said = stopped.stderr.splitlines()[-1]
-    assert "saved in a run/checkpoint.pt. Resume with: " in said
+    output = stopped.stderr.splitlines()[-1]
+    assert "saved in a run/checkpoint.pt. Resume with: " in output
     assert "Traceback" not in stopped.stderr
     assert not (crowd / "a run" / "run.json").exists()
 
-    refused = annotrace(*words_of("a run"), "--resume", "--seed", "1")
+    refused = annotrace(*args_of("a run"), "--resume", "--seed", "1")
     assert refused.exit_code == 2
     assert "belongs to a training with other" in refused.stderr
 
-    program, *words = shlex.split(said.split("Resume with: ")[1])
-    assert (program, words) == ("annotrace", [*words_of("a run"), "--resume"])
-    resumed = annotrace(*words)
+    program, *args = shlex.split(output.split("Resume with: ")[1])
+    assert (program, args) == ("annotrace", [*args_of("a run"), "--resume"])
+    resumed = annotrace(*args)
     assert resumed.exit_code == 0, resumed.stderr
     assert not (crowd / "a run" / "checkpoint.pt").exists()
 
-    assert annotrace(*words_of("unbroken")).exit_code == 0
+    assert annotrace(*args_of("unbroken")).exit_code == 0
     for name in ("truth.csv", "annotators.csv", "model.safetensors"):
         assert (crowd / "a run" / name).read_bytes() == (crowd / "unbroken" / name).read_bytes()
 
@@ -85,11 +85,11 @@ def test_ctrl_c_while_the_run_is_written_loses_nothing(annotrace, crowd, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr("annotrace.aggregation.saving.write_confusion", stopped)
-        result = annotrace(*words_of("run"))
+        result = annotrace(*args_of("run"))
     assert "Resume with: annotrace fit" in result.stderr
     assert (crowd / "run" / "truth.csv").exists()
     assert not (crowd / "run" / "run.json").exists()
-    resumed = annotrace(*words_of("run"), "--resume")
+    resumed = annotrace(*args_of("run"), "--resume")
     assert resumed.exit_code == 0, resumed.output
     assert (crowd / "run" / "run.json").exists()
     assert not (crowd / "run" / "checkpoint.pt").exists()

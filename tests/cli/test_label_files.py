@@ -6,7 +6,7 @@ COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth"
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ("1,a,cat 1,b,Cat 2,a,dog 2,b,dog", "the classes 'Cat', 'cat' differ only in capitals"),
         ("1,a,cat 1,A,dog 2,a,dog 2,A,dog", "the annotators 'A', 'a' differ only in capitals"),
@@ -21,20 +21,20 @@ COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth"
         ("1,a,cat 1,a,cat 1,b,cat 2,b,dog", "labels that repeat an item and annotator: 1."),
     ],
 )
-def test_what_is_seldom_meant_is_told(annotrace, tmp_path, rows, said):
+def test_unusual_content_is_reported(annotrace, tmp_path, rows, message):
     (tmp_path / "odd.csv").write_text("\n".join(["item,worker,label", *rows.split()]))
     result = annotrace("aggregate", "odd.csv", "--out", "run")
     assert result.exit_code == 0, result.output
-    assert f"Note: {said}" in result.stdout
+    assert f"Note: {message}" in result.stdout
 
 
-@pytest.mark.parametrize(("n_classes", "told"), [(200, False), (201, True)])
-def test_very_many_classes_are_told(annotrace, tmp_path, n_classes, told):
+@pytest.mark.parametrize(("n_classes", "reported"), [(200, False), (201, True)])
+def test_very_many_classes_are_reported(annotrace, tmp_path, n_classes, reported):
     rows = [f"{k},{who},c{k % n_classes}" for k in range(300) for who in "ab"]
     (tmp_path / "many.csv").write_text("\n".join(["item,worker,label", *rows]))
     result = annotrace("convert", "many.csv", "--out", "labels.csv")
     assert result.exit_code == 0, result.output
-    assert (f"Note: {n_classes} classes are many" in result.stdout) is told
+    assert (f"Note: {n_classes} classes are many" in result.stdout) is reported
 
 
 def test_what_a_note_says_to_skip_can_be_skipped(annotrace, tmp_path):
@@ -46,17 +46,17 @@ def test_what_a_note_says_to_skip_can_be_skipped(annotrace, tmp_path):
 
 def test_the_columns_of_a_wide_table_are_named(annotrace, tmp_path):
     (tmp_path / "wide.csv").write_text("image,ann,bob,notes\na,x,x,\nb,y,y,blurry\n")
-    said = annotrace("aggregate", "wide.csv", "--out", "run").stdout
-    assert "3 columns of answers ('ann', 'bob', 'notes')" in said
+    output = annotrace("aggregate", "wide.csv", "--out", "run").stdout
+    assert "3 columns of answers ('ann', 'bob', 'notes')" in output
 
 
-def test_what_was_not_skipped_is_told(annotrace, crowd):
+def test_what_was_not_skipped_is_reported(annotrace, crowd):
     (crowd / "odd.csv").write_text("item,worker,label\n1,a,x\n2,a,y\n1,b,unsure\n")
     result = annotrace("aggregate", "odd.csv", "--skip", "Unsure", "--out", "run")
-    said = (
+    message = (
         "No label is 'Unsure', so --skip has no effect for it; the most similar label is 'unsure'."
     )
-    assert f"Warning: {said}" in result.stderr
+    assert f"Warning: {message}" in result.stderr
 
 
 def test_learning_from_known_classes_takes_their_column(annotrace, crowd):
@@ -67,7 +67,7 @@ def test_learning_from_known_classes_takes_their_column(annotrace, crowd):
     assert "--learn-truth needs a column of known classes: --truth COLUMN." in result.stderr
 
 
-def test_names_are_compared_without_what_people_do_not_notice():
+def test_names_are_compared_without_what_readers_do_not_notice():
     assert nearly_equal(["cat", "Cat ", "dog", "1", "1.0"]) == [["cat", "Cat "], ["1", "1.0"]]
     assert nearly_equal(["cat", "dog"]) == []
 

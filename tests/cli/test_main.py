@@ -16,18 +16,18 @@ def test_help_loads_nothing_that_is_slow_to_load():
         "atexit.register(lambda: print({name.split('.')[0] for name in sys.modules}));"
         "main(['--help'])"
     )
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", listed], check=True, capture_output=True, text=True
     )
-    loaded = ast.literal_eval(said.stdout.splitlines()[-1])
+    loaded = ast.literal_eval(output.stdout.splitlines()[-1])
     assert {"annotrace", "click"} <= loaded
     assert not loaded & {"numpy", "scipy", "pandas", "polars", "torch", "sklearn", "matplotlib"}
 
 
 def test_it_is_a_module_too():
-    words = [sys.executable, "-m", "annotrace", "fit"]
-    said = subprocess.run(words, capture_output=True, text=True, check=False).stderr
-    assert said.startswith("Usage: annotrace fit")
+    args = [sys.executable, "-m", "annotrace", "fit"]
+    output = subprocess.run(args, capture_output=True, text=True, check=False).stderr
+    assert output.startswith("Usage: annotrace fit")
 
 
 def test_the_version(annotrace):
@@ -36,11 +36,11 @@ def test_the_version(annotrace):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(annotrace, command):
-    said = annotrace(command, "--help").output
-    examples = said.split("Examples:\n")[1].split("\n\n")[0].splitlines()
+    output = annotrace(command, "--help").output
+    examples = output.split("Examples:\n")[1].split("\n\n")[0].splitlines()
     assert any(line.startswith(f"    annotrace {command} ") for line in [f"{e} " for e in examples])
 
 
 def test_every_command_is_named_in_the_first_help(annotrace):
-    said = annotrace().output
-    assert all(f"\n  {command} " in said for command in COMMANDS)
+    output = annotrace().output
+    assert all(f"\n  {command} " in output for command in COMMANDS)

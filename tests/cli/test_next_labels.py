@@ -17,7 +17,7 @@ def run(annotrace, crowd):
 
 @pytest.fixture
 def sparse(annotrace, tmp_path):
-    """A run of 40 items, two of whose labels differ: 8 people, each with 10 labels."""
+    """A run of 40 items, two of whose labels differ: 8 annotators, each with 10 labels."""
     rng = np.random.default_rng(0)
     rows = [
         f"i{k},{who},{'cat' if rng.random() < (0.9 if k % 2 else 0.1) else 'dog'}"
@@ -51,8 +51,8 @@ def test_the_next_labels_of_a_classifier(annotrace, crowd):
     fit = ("fit", "labels.csv", *COLUMNS, "--features", "features.npz", "--method", "vanilla")
     assert annotrace(*fit, "--epochs", 1, "--out", "run").exit_code == 0
     (crowd / "people.csv").write_text("annotator,capacity\nann,\ndora,4\n")
-    words = ("--budget", 20, "--annotators", "people.csv", "--out", "ask.csv")
-    result = annotrace("next", "run", *words)
+    args = ("--budget", 20, "--annotators", "people.csv", "--out", "ask.csv")
+    result = annotrace("next", "run", *args)
     assert result.exit_code == 0, result.output
     # Ann has labelled everything.
     assert pl.read_csv(crowd / "ask.csv")["annotator"].to_list() == ["dora"] * 4
@@ -78,8 +78,8 @@ def test_capacity_and_cost_come_from_a_file(annotrace, sparse):
     (sparse / "people.csv.gz").write_bytes(gzip.compress(people.encode()))
     written = []
     for name in ("people.csv", "odd.csv", "people.csv.gz"):
-        words = ("--budget", 8, "--annotators", name, "--capacity", 3, "--at-least", 0)
-        assert annotrace("next", "run", *words, "--out", f"{name}.out").exit_code == 0
+        args = ("--budget", 8, "--annotators", name, "--capacity", 3, "--at-least", 0)
+        assert annotrace("next", "run", *args, "--out", f"{name}.out").exit_code == 0
         written.append((sparse / f"{name}.out").read_bytes())
     assert len(set(written)) == 1
     counts = dict(pl.read_csv(written[0])["annotator"].value_counts().rows())
@@ -101,30 +101,30 @@ def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
 
 
 def test_nothing_to_ask_is_said(annotrace, run):
-    said = "without rows: everybody who can be asked has labelled every item; add others"
+    message = "without rows: everybody who can be asked has labelled every item; add others"
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 0
-    assert said in result.output
+    assert message in result.output
     (run.parent / "people.csv").write_text("annotator\nann\n")
     result = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv", "--overwrite")
-    assert said in result.output
+    assert message in result.output
 
 
 def test_why_nobody_is_asked_is_said(annotrace, sparse):
-    def said(*words):
-        result = annotrace("next", "run", "--overwrite", *words)
+    def output(*args):
+        result = annotrace("next", "run", "--overwrite", *args)
         assert result.exit_code == 0, result.output
         return result.output
 
-    nobody = said("--budget", 5, "--capacity", 0)
+    nobody = output("--budget", 5, "--capacity", 0)
     assert "without rows: nobody can be asked, since every capacity is 0." in nobody
     (sparse / "people.csv").write_text("annotator,capacity,cost\np0,,9\np1,,2.5\np2,0,1\n")
-    poor = said("--budget", 2, "--annotators", "people.csv")
+    poor = output("--budget", 2, "--annotators", "people.csv")
     assert "without rows: the cheapest label costs 2.5, and the budget is 2." in poor
 
 
 def test_nothing_to_gain_is_said(annotrace, tmp_path):
-    # By ten people who all say the same of every item but the last, which one has yet to label.
+    # Ten annotators agree on every item but the last, which one of them has not labelled.
     rows = [f"i{k},p{who},{'ab'[k % 2]}" for k in range(40) for who in range(10)][:-1]
     (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]) + "\n")
     assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
@@ -132,19 +132,19 @@ def test_nothing_to_gain_is_said(annotrace, tmp_path):
     assert "without rows: no possible label would gain anything." in result.output
 
 
-def test_newcomers_are_told_and_those_who_may_be_known(annotrace, sparse):
+def test_newcomers_are_reported_and_those_who_may_be_known(annotrace, sparse):
     names = ["p0", "P1 ", "p2.", "p33", "kim"]
     (sparse / "people.csv").write_text("\n".join(["annotator", *names]) + "\n")
-    said = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv").output
-    assert "Note: 'P1 ' is not in the labels, but 'p1' is: write them alike if they are" in said
-    assert "Note: 'p2.' is not in the labels, but 'p2' is" in said
-    assert said.count("Note: ") == 2
-    assert "4 new annotators without labels ('P1 ', 'p2.', 'p33', 'kim')" in said
+    output = annotrace("next", "run", "--budget", 5, "--annotators", "people.csv").output
+    assert "Note: 'P1 ' is not in the labels, but 'p1' is: write them alike if they are" in output
+    assert "Note: 'p2.' is not in the labels, but 'p2' is" in output
+    assert output.count("Note: ") == 2
+    assert "4 new annotators without labels ('P1 ', 'p2.', 'p33', 'kim')" in output
     assert "new annotators" not in annotrace("next", "run", "--budget", 5, "--overwrite").output
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (("none", "--budget", 5), "none: no run here"),
         (("run", "--budget", "inf"), "to be a number larger than 0, but got inf"),
@@ -166,7 +166,7 @@ def test_newcomers_are_told_and_those_who_may_be_known(annotrace, sparse):
         (("run", "--budget", 5, "--annotators", "dear.csv"), "cost of a label by ann to be above"),
     ],
 )
-def test_bad_input_is_one_line(annotrace, run, words, said):
+def test_bad_input_is_one_line(annotrace, run, args, message):
     (run.parent / "bad.csv").write_text("annotator,capacity\nann,3\nbob,many\n")
     (run.parent / "twice.csv").write_text("annotator,capacity\nann,3\nann,4\n")
     (run.parent / "empty.csv").touch()
@@ -174,14 +174,14 @@ def test_bad_input_is_one_line(annotrace, run, words, said):
     (run.parent / "same.csv").write_text("annotator,cost,Cost\nann,3,4\n")
     (run.parent / "nameless.csv").write_text("annotator,capacity\nann,3\n,3\n")
     (run.parent / "dear.csv").write_text("annotator,cost\nann,0\n")
-    result = annotrace("next", *words)
+    result = annotrace("next", *args)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert said in line
+    assert message in line
     assert not (run / "next.csv").exists()
 
 
-def test_a_run_without_its_model_or_with_a_damaged_one_is_refused(annotrace, run):
+def test_a_run_without_its_model_or_with_a_damaged_one_is_rejected(annotrace, run):
     (run / "model.safetensors").write_bytes(b"nothing")
     result = annotrace("next", "run", "--budget", 5)
     assert result.exit_code == 2
@@ -192,6 +192,6 @@ def test_a_run_without_its_model_or_with_a_damaged_one_is_refused(annotrace, run
     assert "no model.safetensors in it" in result.stderr
 
 
-def test_a_damaged_description_is_refused(annotrace, run):
+def test_a_damaged_description_is_rejected(annotrace, run):
     (run / "run.json").write_text(json.dumps([1]))
     assert annotrace("next", "run", "--budget", 5).exit_code == 2

@@ -4,17 +4,17 @@ COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [("fit", "labels.csv"), ("predict", "run"), ("aggregate", "labels.csv"), ("simulate",)],
 )
-def test_where_to_write_must_be_said(annotrace, words):
-    result = annotrace(*words)
+def test_out_is_required(annotrace, args):
+    result = annotrace(*args)
     assert result.exit_code == 2
     assert "Missing option '--out'" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (("demo", "--seed", "99999999999999999999"), "is not in the range 0<=x<=4294967295"),
         (("fit", "labels.csv", "--seed", "-1", "--out", "run"), "is not in the range 0<=x"),
@@ -23,10 +23,10 @@ def test_where_to_write_must_be_said(annotrace, words):
         (("fit", "a.csv", "--image-size", 100_000, "--out", "run"), "in the range 1<=x<=2048"),
     ],
 )
-def test_numbers_that_no_machine_takes_are_refused(annotrace, words, said):
-    result = annotrace(*words)
+def test_seeds_out_of_range_are_rejected(annotrace, args, message):
+    result = annotrace(*args)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("given", [(), ("--features", "features.npz", "--images", "photos")])

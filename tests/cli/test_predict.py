@@ -25,7 +25,7 @@ def test_rows_without_names_are_positions(annotrace, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (("none", "--features", "features.npz", "--out", "p.csv"), "none: no run here"),
         (("run", "--features", "wide.npy", "--out", "p.csv"), "Expected items of shape (3,)"),
@@ -36,24 +36,24 @@ def test_rows_without_names_are_positions(annotrace, run):
         (("labels-only", "--features", "features.npz", "--out", "p.csv"), "no classifier"),
     ],
 )
-def test_bad_input_is_one_line(annotrace, run, words, said):
+def test_bad_input_is_one_line(annotrace, run, args, message):
     np.save(run / "wide.npy", np.zeros((2, 5), np.float32))
     assert annotrace("aggregate", "labels.csv", *COLUMNS, "--out", "labels-only").exit_code == 0
-    result = annotrace("predict", *words)
+    result = annotrace("predict", *args)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert said in line
+    assert message in line
     assert not (run / "p.csv").exists()
 
 
-def test_a_description_without_its_parts_is_refused(annotrace, run):
+def test_a_description_without_its_parts_is_rejected(annotrace, run):
     (run / "run" / "run.json").write_text(f'{{"format": {FORMAT}}}')
     result = annotrace("predict", "run", "--features", "features.npz", "--out", "p.csv")
     assert result.exit_code == 2
     assert "damaged" in result.stderr
 
 
-def test_a_damaged_run_is_refused(annotrace, run):
+def test_a_damaged_run_is_rejected(annotrace, run):
     with (run / "run" / "model.safetensors").open("ab") as file:
         file.write(b"more")
     result = annotrace("predict", "run", "--features", "features.npz", "--out", "p.csv")

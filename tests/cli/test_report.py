@@ -64,7 +64,7 @@ def test_a_classifier_has_a_report_with_pictures(annotrace, crowd):
     assert "<title>Pets:" in page
 
 
-def test_a_folder_that_is_no_run_is_refused(annotrace, tmp_path):
+def test_a_folder_that_is_no_run_is_rejected(annotrace, tmp_path):
     (tmp_path / "empty").mkdir()
     result = annotrace("report", "empty")
     assert result.exit_code == 2
@@ -75,6 +75,6 @@ def test_at_load_reads_aggregations_with_what_they_were_made_with(aggregated):
     run = at.load(aggregated)
     assert isinstance(run, at.aggregation.Hierarchical)
     assert (run.method, run.max_iter) == ("hierarchical", 300)
-    said = json.loads(read(aggregated / "run.json"))
-    assert run.diagnosis_.verdict == said["diagnosis"]["verdict"]
+    saved = json.loads(read(aggregated / "run.json"))
+    assert run.diagnosis_.verdict == saved["diagnosis"]["verdict"]
     np.testing.assert_allclose(run.prior_.sum(), 1)

@@ -77,9 +77,9 @@ def test_missing_data_are_reported_in_a_line(annotrace):
 
 
 def test_help_lists_every_experiment(annotrace):
-    said = annotrace("reproduce", "--help").stdout
-    assert "cifar10-table      table 1 and figure 2" in said
-    assert "--vanilla-decay" in said
+    output = annotrace("reproduce", "--help").stdout
+    assert "cifar10-table      table 1 and figure 2" in output
+    assert "--vanilla-decay" in output
 
 
 def test_a_disk_that_fills_while_drawing_is_reported_in_a_line(

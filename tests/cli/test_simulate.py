@@ -21,12 +21,12 @@ def test_what_is_simulated_can_be_learned_from(annotrace, tmp_path):
 
 
 def test_labels_follow_the_matrices(annotrace, tmp_path):
-    words = ("--annotators", "hammer", "--skill", 0.8, "--n-annotators", 3)
-    result = annotrace("simulate", *words, "--labels-per-item", "all", "--out", "sim")
+    args = ("--annotators", "hammer", "--skill", 0.8, "--n-annotators", 3)
+    result = annotrace("simulate", *args, "--labels-per-item", "all", "--out", "sim")
     assert result.exit_code == 0, result.output
     table = LabelTable.read(tmp_path / "sim" / "labels.csv")
     assert (table.n_labels, table.n_annotators, table.n_classes) == (4200, 3, 10)
-    # Right when they know (0.8), and one time in ten when they do not.
+    # Correct if they know the class (0.8), and in one of ten guesses.
     assert np.mean(table.label == table.truth[table.item]) == pytest.approx(0.82, abs=0.02)
     saved = arrays_of(tmp_path / "sim" / "confusion.npz")
     assert saved["annotators"].tolist() == table.annotators.tolist()
@@ -56,7 +56,7 @@ def test_a_crowd_that_names_classes_wrongly_is_noted(annotrace):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (("--data", "mnist"), "--data-dir"),
         (("--data", "mnist", "--data-dir", "none"), "train-images-idx3-ubyte"),
@@ -65,11 +65,11 @@ def test_a_crowd_that_names_classes_wrongly_is_noted(annotrace):
         (("--labels-per-item", "6"), "from 1 to 5, the number of annotators, but got 6"),
     ],
 )
-def test_bad_input_is_one_line(annotrace, tmp_path, words, said):
-    result = annotrace("simulate", *words, "--out", "sim")
+def test_bad_input_is_one_line(annotrace, tmp_path, args, message):
+    result = annotrace("simulate", *args, "--out", "sim")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
-    assert said in line
+    assert message in line
     assert not (tmp_path / "sim").exists()
 
 

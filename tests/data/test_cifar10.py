@@ -32,7 +32,7 @@ def test_records_become_images_with_channels_last(batches):
     assert test.classes[5] == "dog"
 
 
-def test_the_folder_above_will_do(batches):
+def test_the_folder_above_is_accepted(batches):
     np.testing.assert_array_equal(load_cifar10(batches.parent)[0].X, load_cifar10(batches)[0].X)
 
 

@@ -96,7 +96,7 @@ def test_a_broken_image_is_named(folder):
 
 
 def test_no_images_and_no_folder(tmp_path):
-    with pytest.raises(InputError, match="has no images"):
+    with pytest.raises(InputError, match="and its subfolders have no images"):
         ImageFolder(tmp_path)
     with pytest.raises(InputError, match="no such folder"):
         ImageFolder(tmp_path / "nowhere")

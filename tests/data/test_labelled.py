@@ -5,7 +5,7 @@ from annotrace.data import load_digits
 from annotrace.errors import InputError
 
 
-def test_split_is_seeded_and_parts_the_items():
+def test_split_is_seeded_and_divides_the_items():
     digits = load_digits()
     train, test = digits.split(1400)
     assert (len(train.y), len(test.y)) == (1400, 397)

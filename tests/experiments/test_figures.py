@@ -5,8 +5,8 @@ from annotrace.experiments.figures import close_up, draw_panel, shared_draws
 
 
 def run(method, skill, seed, accuracy):
-    told = {"method": method, "skill": skill, "seed": seed, "accuracy": accuracy}
-    return {**told, "annotator_accuracy": skill, "dominant": True}
+    run = {"method": method, "skill": skill, "seed": seed, "accuracy": accuracy}
+    return {**run, "annotator_accuracy": skill, "dominant": True}
 
 
 # The trace has three draws at either skill, MBEM the first.

@@ -29,9 +29,9 @@ def test_nothing_but_the_core_is_imported():
 
 
 def test_runs_are_written(tmp_path, capsys):
-    words = ["digits", "--methods", "vanilla", "--densities", "1", "--seeds", "1"]
-    words += ["--set", "epochs=1", "--limit-items", "100", "--out", str(tmp_path)]
-    assert main(words) == 0
+    args = ["digits", "--methods", "vanilla", "--densities", "1", "--seeds", "1"]
+    args += ["--set", "epochs=1", "--limit-items", "100", "--out", str(tmp_path)]
+    assert main(args) == 0
     (result,) = read_results(tmp_path / "results.jsonl")
     assert (result["method"], result["n_items"], result["settings"]) == (
         "vanilla",

@@ -23,14 +23,14 @@ def test_lists_are_by_comma_and_settings_are_read_as_json_where_they_are_any():
 
 
 @pytest.mark.parametrize(
-    ("said", "value"), [("false", False), ("False", False), ("True", True), ("None", None)]
+    ("message", "value"), [("false", False), ("False", False), ("True", True), ("None", None)]
 )
-def test_constants_may_be_spelled_as_in_json_or_in_python(said, value):
-    assert read("set", f"repair={said}") == ("repair", value)
+def test_constants_may_be_spelled_as_in_json_or_in_python(message, value):
+    assert read("set", f"repair={message}") == ("repair", value)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("args", "message"),
     [
         (["nothing"], "invalid choice"),
         (["digits", "--seeds", "0"], "argument --seeds"),
@@ -42,8 +42,8 @@ def test_constants_may_be_spelled_as_in_json_or_in_python(said, value):
         (["digits", "--densities", ","], "argument --densities"),
     ],
 )
-def test_what_cannot_be_read_is_reported_with_its_flag(words, said, capsys):
+def test_what_cannot_be_read_is_reported_with_its_flag(args, message, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(words)
+        main(args)
     assert stop.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What the user asks for is in the plan, or is refused before anything runs."""
+"""What the user requests is in the plan, or is rejected before anything runs."""
 
 import pytest
 from made_up import planned
@@ -27,7 +27,7 @@ def test_settings_that_runs_are_given_are_not_to_be_set(setting, remedy):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "said"),
+    ("name", "options", "message"),
     [
         ("mnist-sensitivity", {"set": (("lam", 0.5),)}, "--set lam: no method of"),
         ("mnist-sensitivity", {"set": (("n_steps", 1),)}, "--set n_steps: no method of"),
@@ -56,8 +56,8 @@ def test_settings_that_runs_are_given_are_not_to_be_set(setting, remedy):
         ),
     ],
 )
-def test_what_an_experiment_does_not_have_is_refused(name, options, said):
-    with pytest.raises(InputError, match=f"^{said}"):
+def test_what_an_experiment_does_not_have_is_rejected(name, options, message):
+    with pytest.raises(InputError, match=f"^{message}"):
         planned(name, **options)
 
 

@@ -65,7 +65,7 @@ def test_what_json_has_no_word_for_is_not_written(path):
 
 
 class AlmostFull(io.FileIO):
-    """A file on a disk that takes so many bytes more."""
+    """A file on a disk with a given number of free bytes."""
 
     space = 0
 
@@ -87,8 +87,8 @@ def test_a_line_that_the_disk_does_not_take_whole_is_not_there_at_all(path, spac
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", opened)
-        said = r"results\.jsonl: No space left on device\. The last run is not in it"
-        with pytest.raises(RunError, match=said):
+        message = r"results\.jsonl: No space left on device\. The last run is not in it"
+        with pytest.raises(RunError, match=message):
             add_result(path, {"key": "c", "accuracy": 0.7})
     assert path.read_bytes() == before
     add_result(path, {"key": "d"})

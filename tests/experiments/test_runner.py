@@ -1,4 +1,4 @@
-"""A stopped sweep resumes, a failed run leaves the others, and missing data are asked for."""
+"""A stopped sweep resumes, a failed run does not affect others, missing data is an error."""
 
 import json
 import os
@@ -23,7 +23,7 @@ OPTIONS = Options(methods=("vanilla", "trace"), seeds=1)
 
 
 class Performer:
-    """Stands in for training: counts runs, and goes wrong when told to."""
+    """Replaces training: counts runs, and fails on demand."""
 
     def __init__(self, wrong_at=None, error=None):
         self.keys, self.wrong_at, self.error = [], wrong_at, error
@@ -107,7 +107,7 @@ def test_missing_data_are_asked_for(name, tmp_path):
         sweep(experiment, Options(), out=tmp_path, data_dir=tmp_path)
 
 
-def test_what_no_method_knows_is_refused(tmp_path):
+def test_what_no_method_knows_is_rejected(tmp_path):
     digits = find_experiment("digits")
     with pytest.raises(InputError, match="--set depth: no method of digits has such a setting"):
         sweep(digits, Options(set=(("depth", 3),)), out=tmp_path)
@@ -117,7 +117,7 @@ def test_what_no_method_knows_is_refused(tmp_path):
         sweep(digits, Options(densities=(3,)), out=tmp_path)
 
 
-def test_a_setting_that_no_run_could_use_is_refused_before_the_first(tmp_path):
+def test_a_setting_that_no_run_could_use_is_rejected_before_the_first(tmp_path):
     with pytest.raises(InputError, match=r"^Expected `epochs` to be .* but got 'five'"):
         sweep(find_experiment("digits"), Options(set=(("epochs", "five"),)), out=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -134,7 +134,7 @@ def test_a_run_that_cannot_be_written_ends_the_sweep(tmp_path, monkeypatch):
     assert len(performer.keys) == 1
 
 
-def test_half_precision_is_refused_on_a_cpu_that_would_not_use_it(tmp_path):
+def test_half_precision_is_rejected_on_a_cpu_that_would_not_use_it(tmp_path):
     options = replace(OPTIONS, set=(("precision", "bf16"),))
     with pytest.raises(InputError, match=r"^--set precision=bf16: runs on a CPU use float32"):
         sweep(digits(Performer()), options, out=tmp_path, device="cpu")
@@ -162,12 +162,12 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_ctrl_c_in_a_training_keeps_the_runs_before_it(tmp_path):
-    words = ["digits", "--out", tmp_path, "--methods", "vanilla", "--seeds", "1"]
-    words += ["--set", "epochs=2", "--limit-items", "200"]
+    args = ["digits", "--out", tmp_path, "--methods", "vanilla", "--seeds", "1"]
+    args += ["--set", "epochs=2", "--limit-items", "200"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     environment["PYTHONPATH"] = str(Path(annotrace.__file__).parents[1])
     stopped = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, *map(str, words)],
+        [sys.executable, "-c", INTERRUPTED, *map(str, args)],
         env=environment,
         capture_output=True,
         text=True,

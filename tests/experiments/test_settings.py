@@ -37,7 +37,7 @@ def test_em_has_no_more_steps_than_epochs(name):
             assert run["settings"]["n_steps"] == 1
 
 
-def test_steps_asked_for_and_too_many_are_refused():
+def test_steps_asked_for_and_too_many_are_rejected():
     with pytest.raises(InputError, match=r"^--set n_steps=5: mbem has 2 epochs to share\."):
         planned("mnist-em", set=(("n_steps", 5), ("epochs", 2)))
     steps = {run["settings"].get("n_steps") for run in planned("mnist-em", set=(("n_steps", 5),))}

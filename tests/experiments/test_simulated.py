@@ -119,11 +119,11 @@ def test_where_none_is_the_first_of_all_are_taken():
     assert qualifying_seeds(SPAMMERS, 0.2, 2) == (0, 1)
 
 
-def test_more_draws_go_on_with_those_that_qualify_or_are_refused():
+def test_more_draws_go_on_with_those_that_qualify_or_are_rejected():
     ten = qualifying_seeds(FLIPPERS, 0.28, 10)
     assert qualifying_seeds(FLIPPERS, 0.28, 3) == ten[:3]
-    said = r"^pairwise-flippers at 0\.28: (\d+) of the first 1,000 groups .* give --seeds \1 or"
-    with pytest.raises(InputError, match=said) as refused:
+    message = r"^pairwise-flippers at 0\.28: (\d+) of the first 1,000 groups .* give --seeds \1 or"
+    with pytest.raises(InputError, match=message) as refused:
         qualifying_seeds(FLIPPERS, 0.28, 30)
     there = int(str(refused.value).split()[3])
     every = qualifying_seeds(FLIPPERS, 0.28, there)

@@ -5,7 +5,7 @@ from annotrace.experiments.tables import by_method, markdown, mean_and_deviation
 
 def test_mean_and_deviation():
     assert mean_and_deviation([1.0, 2.0, 3.0]) == "2.00 ± 1.00"
-    assert mean_and_deviation([2.5], places=1) == "2.5"
+    assert mean_and_deviation([2.5]) == "2.50"
     assert mean_and_deviation([]) == ""
 
 

@@ -1,4 +1,4 @@
-"""What is made of the labels once they are columns: classes, truth, skipped and repeated rows."""
+"""From columns to a table: classes, truth, skipped and repeated rows."""
 
 import polars as pl
 import pytest
@@ -28,22 +28,22 @@ def test_numbers_can_be_skipped():
     assert table.n_labels == 3
 
 
-def test_an_answer_to_skip_that_nobody_gave_is_told():
-    said = (
+def test_an_answer_to_skip_that_nobody_gave_is_reported():
+    message = (
         "No label is 'Unsure', so `skip` has no effect for it; the most similar label is 'unsure'"
     )
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=message):
         table = LabelTable.from_long(LONG, skip=["Unsure"])
     assert "unsure" in table.classes.tolist()
 
 
-def test_no_answer_is_called_near_that_is_not():
+def test_only_similar_answers_are_suggested():
     rows = {"item": [1, 2], "annotator": [1, 1], "label": ["0", "9"]}
     with pytest.warns(UserWarning, match=r"has no effect for it\.$"):
         LabelTable.from_long(rows, skip=["Unsure"])
 
 
-def test_the_number_minus_one_as_a_class_is_told():
+def test_the_number_minus_one_as_a_class_is_reported():
     rows = LONG | {"label": [0, -1, 1, 1]}
     with pytest.warns(UserWarning, match="-1 is read as a class. If it means"):
         assert LabelTable.from_long(rows).classes.tolist() == [-1, 0, 1]
@@ -131,7 +131,7 @@ def test_labels_that_cannot_be_used(changes, options, message):
     assert "\n" not in str(caught.value)
 
 
-def test_text_taken_for_labels_is_refused():
+def test_text_taken_for_labels_is_rejected():
     texts = [f"sentence {k}" for k in range(200)]
     frame = {"item": range(200), "worker": ["kim"] * 200, "label": texts}
     with pytest.raises(InputError, match="200 distinct labels among 200"):

@@ -60,7 +60,7 @@ def test_a_mask_or_distinct_positions():
         check_positions([1, 1], 3)
 
 
-def test_split_parts_the_positions():
+def test_split_divides_the_positions():
     rest, part = split_positions(10, 0.3, random_state=0)
     assert (len(rest), len(part)) == (7, 3)
     assert sorted([*rest, *part]) == list(range(10))

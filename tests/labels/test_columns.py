@@ -27,7 +27,7 @@ def test_truth_is_found(name):
     assert find_layout(["item", "worker", "label", name], ColumnNames(), "x").truth == name
 
 
-def test_a_given_name_wins():
+def test_a_given_name_takes_precedence():
     layout = find_layout(["item", "id", "worker", "label"], ColumnNames(item="id"), "x")
     assert layout.item == "id"
 
@@ -60,7 +60,7 @@ def test_wide_takes_the_index_that_pandas_wrote(first):
         (["task_id", "task_name", "worker", "label"], {}, "both 'task_id' and 'task_name' may be"),
     ],
 )
-def test_what_cannot_be_told_is_an_error_that_lists_the_columns(columns, given, message):
+def test_undetected_columns_are_an_error_that_lists_the_columns(columns, given, message):
     with pytest.raises(InputError, match=r".") as caught:
         find_layout(columns, ColumnNames(**given), "x")
     assert message in str(caught.value)

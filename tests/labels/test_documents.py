@@ -23,7 +23,7 @@ def test_an_object_over_several_lines_is_one_record(tmp_path):
     assert LabelTable.read(tmp_path / "a.json").n_items == 2
 
 
-def test_xml_with_entities_is_refused(tmp_path):
+def test_xml_with_entities_is_rejected(tmp_path):
     (tmp_path / "a.xml").write_text(
         '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "cc">]><annotations>&b;</annotations>'
     )
@@ -83,7 +83,7 @@ def test_a_wide_frame_that_pandas_wrote_as_an_object(read, orient):
     assert rows(table) == [("1", "kim", "x"), ("1", "lee", "y"), ("2", "kim", "y")]
 
 
-def test_a_frame_by_column_with_other_names_is_a_table_if_said_so(read):
+def test_a_frame_by_column_with_other_names_is_a_table_if_the_format_says_so(read):
     wide = pd.DataFrame({"key": ["1", "2"], "kim": ["x", "y"]}).to_json()
     table = read(wide, "labels.json", item="key", format="table")
     assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]

@@ -52,7 +52,7 @@ def test_a_byte_order_mark_and_gzip_are_taken_off(tmp_path):
     assert records == [(1, {"answer": "accept"}), (2, {"answer": "reject"})]
 
 
-def test_a_damaged_gzip_of_json_lines_is_told(tmp_path):
+def test_a_damaged_gzip_of_json_lines_is_reported(tmp_path):
     packed = gzip.compress(b'{"answer": "accept"}\n' * 10_000, mtime=0)
     (tmp_path / "a").write_bytes(packed[:-12])
     with pytest.raises(InputError, match="the gzip file is damaged"):

@@ -48,14 +48,14 @@ def values_of(frame, name):
 
 
 @pytest.mark.parametrize(("make", "kind"), KINDS, ids=["pandas", "polars", "pyarrow"])
-def test_what_is_told_of_labels_is_of_their_library(make, kind, tmp_path):
+def test_what_is_reported_of_labels_is_of_their_library(make, kind, tmp_path):
     table = at.LabelTable.from_long(make(ROWS))
     model = at.aggregation.make("dawid-skene").fit(table)
-    told = [table.to_frame(), model.annotators_, model.suspect_labels(2), at.allocate(model, 1)]
-    assert [type(frame) for frame in told] == [kind] * 4
-    assert columns_of(told[1]) == ["annotator", "n_labels", "skill", "low", "high", "flags"]
-    assert values_of(told[0], "label") == ROWS["label"]
-    assert values_of(told[1], "annotator") == ["kim", "lee"]
+    reported = [table.to_frame(), model.annotators_, model.suspect_labels(2), at.allocate(model, 1)]
+    assert [type(frame) for frame in reported] == [kind] * 4
+    assert columns_of(reported[1]) == ["annotator", "n_labels", "skill", "low", "high", "flags"]
+    assert values_of(reported[0], "label") == ROWS["label"]
+    assert values_of(reported[1], "annotator") == ["kim", "lee"]
     model.save(tmp_path)
     assert isinstance(at.load(tmp_path).annotators_, pl.DataFrame)
 

@@ -32,7 +32,7 @@ def test_known_classes_are_given_by_name(gold):
         (["cat"], r"`gold` to have shape \(4,\), a class or None for each item, but got \(1,\)"),
     ],
 )
-def test_known_classes_that_cannot_be_are_refused(gold, message):
+def test_known_classes_that_cannot_be_are_rejected(gold, message):
     with pytest.raises(InputError, match=message):
         known_classes(four_items(), gold)
 
@@ -63,7 +63,7 @@ def test_a_class_has_one_name_for_every_method():
         np.testing.assert_array_equal(model.posterior_[[0, 3]], np.eye(2))
 
 
-def test_a_series_whose_rows_and_names_differ_is_refused():
+def test_a_series_whose_rows_and_names_differ_is_rejected():
     labels = {"annotator": ["x", "x", "y"], "label": ["a", "b", "c"]}
     gold = pd.Series(["a", "b", "c"])
     shuffled = at.LabelTable.from_long({"item": [2, 0, 1], **labels})
@@ -75,7 +75,7 @@ def test_a_series_whose_rows_and_names_differ_is_refused():
     np.testing.assert_array_equal(known_classes(in_order, gold), [0, 1, 2])
 
 
-def test_a_series_that_names_an_item_twice_says_the_same_of_it():
+def test_a_series_that_names_an_item_twice_has_one_value_for_it():
     index = ["b", "b", "c", "c"]
     gold = pd.Series(["dog", "dog", "cat", None], index=index)
     np.testing.assert_array_equal(known_classes(four_items(), gold), [-1, 1, 0, -1])

@@ -65,7 +65,7 @@ def test_nothing_beside_text_in_a_list_is_no_class():
     assert table.classes.tolist() == ["a", "b"]
 
 
-def test_columns_of_one_name_are_refused():
+def test_columns_of_one_name_are_rejected():
     frame = pd.DataFrame([[1, 2, 3, 4]], columns=["item", "worker", "label", "label"])
     with pytest.raises(InputError, match="columns 3 and 4 are both named 'label'"):
         LabelTable.from_long(frame)
@@ -89,7 +89,7 @@ def test_columns_of_unequal_length():
         LabelTable.from_long(LONG | {"label": [1]})
 
 
-def test_lists_in_cells_are_refused():
+def test_lists_in_cells_are_rejected():
     with pytest.raises(InputError, match="contains several labels"):
         LabelTable.from_long(pl.DataFrame(LONG | {"label": [["x"], ["x", "y"], ["y"], ["y"]]}))
 
@@ -202,14 +202,14 @@ def test_wide_input_that_cannot_be_used(answers, given, message):
 
 
 class ClassLabel:
-    """What is used of a `datasets.ClassLabel`."""
+    """The part of `datasets.ClassLabel` that the library uses."""
 
     def __init__(self, names):
         self.names = names
 
 
 class Dataset:
-    """What is used of a `datasets.Dataset`: rows selected are not those of the table below."""
+    """The part of `datasets.Dataset` that the library uses, with selected rows."""
 
     def __init__(self, columns, features, selected):
         self.table, self.features, self.selected = pa.table(columns), features, selected

@@ -16,7 +16,7 @@ from annotrace.labels.vocabulary import as_names
         (np.array([7, 8], np.uint8), np.array([300, 7])),
     ],
 )
-def test_names_too_large_for_the_numbers_of_before_stay_what_they_are(before, after):
+def test_integers_beyond_int64_are_not_wrapped(before, after):
     old, new = (
         at.LabelTable([0, 1], [0, 0], [0, 1], items=names, annotators=names[:1], classes=names)
         for names in (before, after)

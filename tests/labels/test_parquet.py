@@ -36,7 +36,7 @@ def test_typed_parquet_becomes_text(read):
     assert rows(read(parquet(**columns))) == [("7", "1", "x"), ("8", "2", "y")]
 
 
-def test_a_parquet_file_tells_the_names_of_classes(tmp_path):
+def test_a_parquet_file_has_the_names_of_classes(tmp_path):
     info = json.dumps({"info": {"features": FEATURES}})
     pq.write_table(
         pa.table(COLUMNS).replace_schema_metadata({"huggingface": info}), tmp_path / "a.parquet"

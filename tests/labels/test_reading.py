@@ -219,7 +219,7 @@ def test_endings_in_capitals_are_endings(tmp_path):
     assert LabelTable.read(tmp_path).items.tolist() == ["a", "b"]
 
 
-def test_hidden_files_and_others_in_a_folder_are_passed_by(write):
+def test_hidden_files_and_others_in_a_folder_are_ignored(write):
     folder = write(a="item,worker,label\na,kim,x\nb,kim,y\n")
     (folder / ".b.csv").write_text("no table")
     (folder / "photo.png").write_bytes(b"\x89PNG")
@@ -272,13 +272,13 @@ def test_annotator_accuracy_against_the_truth():
 
 
 @needs_crowds
-def test_scores_are_refused():
+def test_scores_are_rejected():
     with pytest.raises(InputError, match=r"row 2, column 'truth': '3\.1' is a score"):
         LabelTable.read(CROWD / "label_only" / "snow2008_wordsim.csv.gz")
 
 
 @needs_crowds
-def test_counts_of_patterns_are_refused():
+def test_counts_of_patterns_are_rejected():
     with pytest.raises(InputError, match=r"found no item .* it has 'rater_1'"):
         LabelTable.read(CROWD / "label_only" / "caries_pattern_counts.csv.gz")
 
@@ -307,7 +307,7 @@ def test_files_are_named_without_their_endings(tmp_path):
     assert LabelTable.read(tmp_path).annotators.tolist() == ["ann.b@example.com", "cy"]
 
 
-def test_a_format_named_by_the_caller_wins():
+def test_a_format_named_by_the_caller_takes_precedence():
     with pytest.raises(InputError, match=r"line 1: field 'data' is not an object"):
         LabelTable.read(SAMPLES / "doccano" / "ann.jsonl", format="label-studio")
     with pytest.raises(InputError, match="found no annotator"):
@@ -324,7 +324,7 @@ def test_files_of_two_formats_are_not_mixed():
         LabelTable.read([SAMPLES / "doccano" / "ann.jsonl", SAMPLES / "prodigy_binary.jsonl"])
 
 
-def test_detection_order_is_told_and_every_name_is_once():
+def test_detection_order_is_reported_and_every_name_is_once():
     names = [known.name for known in FORMATS]
     assert len(set(names)) == len(names)
     assert names[-1] == "peerannot"

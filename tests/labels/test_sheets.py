@@ -27,7 +27,7 @@ def test_a_bad_cell_is_named_by_its_own_file(write):
         LabelTable.read(folder)
 
 
-def test_other_columns_are_refused(write):
+def test_other_columns_are_rejected(write):
     folder = write(a="item,worker,label\na,kim,x\n", b="item,worker,said\na,lee,y\n")
     with pytest.raises(
         InputError, match=r"b\.csv and .*a\.csv have different columns \('label', 's"

@@ -102,7 +102,7 @@ def test_items_in_the_order_given(table):
     assert table.select_items(np.array([True, False, True, False])).items.tolist() == ["b", "c"]
 
 
-def test_selected_positions_count_anew():
+def test_selected_positions_are_renumbered():
     table = LabelTable.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 0])
     assert table.select_items([2, 1]).items.tolist() == [0, 1]
 
@@ -116,7 +116,7 @@ def test_annotators_in_the_order_given(table):
 
 
 @given(st.floats(0, 0.9), st.integers(0, 100))
-def test_a_split_parts_items_and_labels(fraction, seed):
+def test_a_split_divides_items_and_labels(fraction, seed):
     table = LabelTable.from_codes(np.repeat(np.arange(20), 2), np.arange(40) % 3, np.arange(40) % 2)
     rest, part = table.split(fraction, random_state=seed)
     assert part.n_items == round(20 * fraction)
@@ -151,7 +151,7 @@ def test_truth_by_name(table):
         table.with_truth(["y", "y", "x", "q"])
 
 
-def test_wide_holds_one_label_a_cell(table):
+def test_wide_has_one_label_per_cell(table):
     with pytest.raises(InputError, match=r"1 pair has several, the first \('b', 'kim'\)"):
         table.to_wide()
     once = table.select_items([1, 2])
@@ -169,7 +169,7 @@ def test_codes_are_positional():
 
 
 @pytest.mark.parametrize("label", [["a", "b"], [[0, 1], [1]], [0.5, 1]])
-def test_codes_that_are_no_integers_are_refused(label):
+def test_codes_that_are_no_integers_are_rejected(label):
     with pytest.raises(InputError, match="Expected `label` to be integers in one dimension"):
         LabelTable.from_codes([0, 1], [0, 0], label)
 

@@ -50,7 +50,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="session")
 def small():
-    """Twelve annotators on 90 items of three classes: most right four times in five, one guesses.
+    """Twelve annotators on 90 items of three classes: most are correct in 80 %, one guesses.
 
     Five labels per item; "mallory" answers without looking.
     """
@@ -62,10 +62,10 @@ def small():
     for item in range(90):
         for who in [11, *rng.choice(11, 4, replace=False)]:
             right = who != 11 and rng.random() < 0.8
-            said = truth[item] if right else rng.integers(3)
+            label = truth[item] if right else rng.integers(3)
             columns["item"].append(f"photo-{item}")
             columns["annotator"].append(names[who])
-            columns["label"].append(str(classes[said]))
+            columns["label"].append(str(classes[label]))
     return at.LabelTable.from_long(columns)
 
 
@@ -89,7 +89,7 @@ def trained(small, features):
 
 @pytest.fixture(scope="session")
 def hostile():
-    """Thirty hostile names as annotators, items and classes, each class called right mostly."""
+    """Thirty hostile names as annotators, items and classes, mostly labelled correctly."""
     n = len(HOSTILE)
     rows = [
         (HOSTILE[item], HOSTILE[(item + step) % n], HOSTILE[item if step < 3 else (item + 1) % n])

@@ -54,13 +54,13 @@ def test_a_class_without_labels_is_taken_for_the_mean_row(crowd_of):
     np.testing.assert_allclose(crowd_matrix(result), coin(0.7, 2))
 
 
-def test_sure_differences_from_the_crowd_are_told(crowd_of):
+def test_sure_differences_from_the_crowd_are_reported(crowd_of):
     swaps = np.array([[0.1, 0.9, 0.0], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]])
     section = annotator_section(crowd_of(np.stack([swaps, *[np.eye(3)] * 3]), [10, 10, 10, 10]))
     mixer = section.shown[-1]
     assert [cell.sign for cell in mixer.matrix[0]] == ["less", "more", ""]
-    told = {(it.true, it.reported): (it.share, it.crowd) for it in mixer.differences}
-    assert told["0", "1"] == pytest.approx((0.9, 0.225))
+    reported = {(it.true, it.reported): (it.share, it.crowd) for it in mixer.differences}
+    assert reported["0", "1"] == pytest.approx((0.9, 0.225))
 
 
 def test_differences_within_the_error_are_not_told(crowd_of):

@@ -1,4 +1,4 @@
-"""The page as people meet it: in Chromium, on a wide screen and a narrow one, light and dark."""
+"""The page in Chromium: on wide and narrow screens, light and dark."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def pages(tmp_path_factory, trained, aggregated, hostile):
 
 @pytest.fixture
 def open_page(browser, pages):
-    """Open a report; what the page asked for or complained of is in `page.heard`."""
+    """Open a report; requests and errors of the page are in `page.heard`."""
     contexts = []
 
     def opened(name, width=1280, scheme="light", **options):
@@ -93,7 +93,7 @@ def test_tables_sort_by_clicks(open_page, aggregated):
     assert names(page)[-1] == "mallory"
     assert page.locator("#table-annotators [aria-sort]").count() == 1
     page.locator("#table-annotators").get_by_role("button", name="Annotator").click()
-    # As people count: person-2 before person-10.
+    # Numeric order: person-2 before person-10.
     assert names(page) == ["mallory", *(f"person-{k}" for k in range(11))]
 
 

@@ -1,4 +1,4 @@
-"""Pictures are judged by what is drawn: marks, bars and words."""
+"""Figures are checked by what is drawn: marks, bars and text."""
 
 import matplotlib
 import numpy as np
@@ -47,12 +47,12 @@ def ticks(axis):
     return [tick.get_text() for tick in axis.get_ticklabels()]
 
 
-def words(ax):
+def texts(ax):
     return [text.get_text() for text in ax.texts]
 
 
 def draw(ax):
-    """Draw in earnest: a formula that matplotlib cannot read would raise here."""
+    """Render the figure: a formula that matplotlib cannot parse would raise here."""
     ax.figure.canvas.draw()
     return ax
 
@@ -65,7 +65,7 @@ def test_the_matrix_of_an_annotator_is_drawn_true_down_reported_across(model):
     assert ax.get_ylabel() == "true class"
     assert ax.get_title(loc="left") == "Annotator a_b"
     n_labels = model.table_.labels_per_annotator()[place]
-    assert f"skill {model.skill_[place]:.2f}, {n_labels} labels" in words(ax)
+    assert f"skill {model.skill_[place]:.2f}, {n_labels} labels" in texts(ax)
 
 
 def test_the_pool_weighs_annotators_by_their_labels(model):
@@ -73,7 +73,7 @@ def test_the_pool_weighs_annotators_by_their_labels(model):
     n_labels = model.table_.labels_per_annotator()
     pool = (n_labels[:, None, None] * model.confusion_).sum(0) / n_labels.sum()
     np.testing.assert_allclose(ax.images[0].get_array(), pool)
-    assert f"{100 * pool[0, 1]:.0f}" in words(ax)
+    assert f"{100 * pool[0, 1]:.0f}" in texts(ax)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -94,12 +94,12 @@ def test_skills_are_ranked_with_their_intervals(model):
     )
 
 
-def test_flags_are_told_by_shape_and_in_words(model):
+def test_flags_are_reported_by_shape_and_in_words(model):
     ax = at.plots.skills(model)
     people = model.annotators_.sort("skill", descending=True)
     marks = [line.get_marker() for line in ax.lines if line.get_marker() in ("o", "D")]
     assert marks == ["D" if flags else "o" for flags in people["flags"]]
-    assert "likely spammer: answers independently of the item" in words(ax)
+    assert "likely spammer: answers independently of the item" in texts(ax)
 
 
 def test_of_many_annotators_both_ends_are_shown():
@@ -129,7 +129,7 @@ def test_the_curve_of_reliability_is_that_of_the_diagnosis(joint):
     drawn = ax.lines[-1]
     np.testing.assert_array_equal(drawn.get_xdata(), curve.confidence)
     np.testing.assert_array_equal(drawn.get_ydata(), curve.accuracy)
-    assert "120 items, 17 or 18 per point" in words(ax)
+    assert "120 items, 17 or 18 per point" in texts(ax)
     error = at.diagnosis.calibration_error(joint.posterior_, joint.table_.truth, 7)
     assert ax.get_title(loc="left") == f"Calibration error {error:.3f}"
 
@@ -151,15 +151,15 @@ def test_items_in_most_doubt_come_first_with_their_labels(model):
     np.testing.assert_allclose(widths[np.arange(5), estimate], model.confidence_[doubtful])
     table = model.table_
     own = table.classes[table.label[table.item == doubtful[0]]].tolist()
-    said = next(text for text in words(ax) if "," in text)
-    assert sorted({part.split(" x ")[0] for part in said.split(", ")}) == sorted(set(own))
+    output = next(text for text in texts(ax) if "," in text)
+    assert sorted({part.split(" x ")[0] for part in output.split(", ")}) == sorted(set(own))
 
 
 def test_a_loaded_run_draws_the_same(joint, tmp_path):
     joint.save(tmp_path / "run")
     loaded = at.load(tmp_path / "run")
     for kind in (at.plots.confusion, at.plots.skills, at.plots.items):
-        assert words(kind(loaded)) == words(kind(joint))
+        assert texts(kind(loaded)) == texts(kind(joint))
 
 
 def test_given_axes_are_drawn_on_and_given_back(model, joint):

@@ -9,11 +9,12 @@ import pytest
 import annotrace as at
 from annotrace.diagnosis import Flag
 from annotrace.report.page import percent, render
+from annotrace.report.review import uncertain_items
 from annotrace.report.view import view_of
 
 
 class Names(HTMLParser):
-    """Collects what stands in <bdi>, and every tag."""
+    """Collect the content of <bdi>, and every tag."""
 
     def __init__(self):
         super().__init__()
@@ -82,10 +83,10 @@ def test_a_hundred_thousand_annotators_and_a_million_items_fit_in_ten_megabytes(
     n_items, n_annotators, n_classes = 1_000_000, 100_000, 10
     rng = np.random.default_rng(0)
     who = rng.integers(n_annotators, size=2 * n_items, dtype=np.int32)
-    said = rng.integers(n_classes, size=2 * n_items, dtype=np.int32)
+    label = rng.integers(n_classes, size=2 * n_items, dtype=np.int32)
     item = np.repeat(np.arange(n_items, dtype=np.int32), 2)
     sizes = {"n_items": n_items, "n_annotators": n_annotators, "n_classes": n_classes}
-    table = at.LabelTable.from_codes(item, who, said, **sizes)
+    table = at.LabelTable.from_codes(item, who, label, **sizes)
     chances = rng.random((n_items, n_classes), dtype=np.float32)
     chances /= chances.sum(axis=1, keepdims=True)
     page = render(random_view(table, chances, rng))
@@ -113,17 +114,17 @@ def test_the_page_says_what_skills_are_measured_against(small, aggregated):
     scored = small.replace(truth=truth)
     gold = {"photo-0": "cat", "photo-1": "dog"}
 
-    def said(model):
+    def text_of(model):
         return " ".join(render(view_of(model)).split())
 
     fit = at.aggregation.PooledDawidSkene().fit
-    assert "measured against the estimated classes. The bar" in said(aggregated)
-    assert "measured against the estimated classes, not the known ones. The bar" in said(
+    assert "measured against the estimated classes. The bar" in text_of(aggregated)
+    assert "measured against the estimated classes, not the known ones. The bar" in text_of(
         fit(scored)
     )
     assert (
         "measured against the known classes of 2 gold items and the estimated classes of the "
-        "others. The bar" in said(fit(small, gold=gold))
+        "others. The bar" in text_of(fit(small, gold=gold))
     )
     skills = [fit(table).annotators_["skill"] for table in (small, scored)]
     np.testing.assert_array_equal(*skills)
@@ -168,7 +169,7 @@ def random_view(made_up):
 
 
 @pytest.mark.parametrize(
-    ("share", "said"),
+    ("share", "message"),
     [
         (0, "0 %"),
         (0.001, "<1 %"),
@@ -178,5 +179,14 @@ def random_view(made_up):
         (1, "100 %"),
     ],
 )
-def test_percent_never_rounds_to_certain(share, said):
-    assert percent(share).replace("\u202f", " ") == said
+def test_percent_never_rounds_to_certain(share, message):
+    assert percent(share).replace("\u202f", " ") == message
+
+
+def test_a_picture_is_shown_even_if_the_first_item_has_none(aggregated, tmp_path):
+    from PIL import Image
+
+    view = view_of(aggregated)
+    second = uncertain_items(view, lambda item: "")[1].name
+    Image.new("L", (8, 8)).save(tmp_path / f"{second}.png")
+    assert "<img" in render(view, images=tmp_path).split('id="labels"')[0]

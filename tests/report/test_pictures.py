@@ -7,7 +7,7 @@ from PIL import Image
 
 import annotrace as at
 from annotrace.errors import InputError
-from annotrace.report.pictures import LARGEST, pictures_of
+from annotrace.report.pictures import MAX_SIDE, pictures_of
 
 
 def table(items):
@@ -36,7 +36,7 @@ def test_a_folder_is_matched_by_name_and_made_small(tmp_path):
     Image.new("RGB", (400, 200), "red").save(tmp_path / "b.png")
     picture = pictures_of(tmp_path, table(["a", "b"]))
     assert picture(0) == ""
-    assert decoded(picture(1)).size == (LARGEST, LARGEST // 2)
+    assert decoded(picture(1)).size == (MAX_SIDE, MAX_SIDE // 2)
 
 
 def test_sixteen_bits_are_scaled_not_clipped(tmp_path):

@@ -60,7 +60,7 @@ def test_suspect_labels_are_those_the_posterior_speaks_against(aggregated):
 
 @pytest.fixture
 def misled():
-    """Ten people, most of whom take hens for dogs, on 60 items; the last five have no label."""
+    """Ten annotators, most of them label hens as dogs; 60 items, the last five without labels."""
     crowd = np.tile(np.array([[0.8, 0.1, 0.1], [0.05, 0.9, 0.05], [0.1, 0.5, 0.4]]), (10, 1, 1))
     codes = at.simulate.simulate_labels(np.arange(55) % 3, crowd, labels_per_item=3, random_state=0)
     table = at.LabelTable.from_codes(codes.item, codes.annotator, codes.label, n_items=60)
@@ -94,11 +94,11 @@ def test_nothing_is_listed_if_there_are_no_labels(made_up):
 
 
 def test_an_item_says_if_another_class_is_more_probable(made_up):
-    """The labels point to one class, and what people get wrong together to another."""
+    """The labels favour one class, and the errors that annotators share another."""
     table = at.LabelTable.from_codes([0, 1], [0, 0], [0, 1])
     posterior = np.array([[0.6, 0.4], [0.3, 0.7]])
     chances = np.array([[0.45, 0.55], [0.3, 0.7]])
     view = replace(made_up(table, posterior, np.eye(2)[None]), posterior=chances)
     first, second = uncertain_items(view, no_picture)
-    assert (first.choices[0].name, first.is_outdone) == ("0", True)
-    assert (second.choices[0].name, second.is_outdone) == ("1", False)
+    assert (first.choices[0].name, first.has_likelier_class) == ("0", True)
+    assert (second.choices[0].name, second.has_likelier_class) == ("1", False)

@@ -63,9 +63,9 @@ def test_advice_names_numbers_not_names():
     table = at.LabelTable.from_long({"item": items, "annotator": who, "label": labels})
     model = at.aggregation.PooledDawidSkene().fit(table)
     assert "'carl'" in str(model.diagnosis_)
-    said = view_of(model, anonymous=True).diagnosis
-    assert "Annotator" in " ".join(said.advice)
-    assert "'carl'" not in str(said)
+    diagnosis = view_of(model, anonymous=True).diagnosis
+    assert "Annotator" in " ".join(diagnosis.advice)
+    assert "'carl'" not in str(diagnosis)
 
 
 @pytest.mark.parametrize("name", ["majority", "dawid-skene", "one-coin", "pooled"])
@@ -79,7 +79,7 @@ def test_one_class_is_not_diagnosed():
     assert "one class only" in page
 
 
-def test_what_was_not_fitted_is_refused():
+def test_what_was_not_fitted_is_rejected():
     with pytest.raises(NotFittedError, match="DawidSkene instance is not fitted yet"):
         view_of(at.aggregation.DawidSkene())
 

@@ -36,14 +36,14 @@ def test_skills_have_the_papers_mean_and_deviation():
     assert skill.std() == pytest.approx(0.01, rel=0.05)
 
 
-def test_a_hammer_spammer_is_right_or_chooses_at_random():
+def test_a_hammer_spammer_is_correct_or_chooses_at_random():
     matrix = hammer_spammers(1, 4, 0.5, random_state=0)[0]
     q = 1 - 4 * matrix[0, 1]
     np.testing.assert_allclose(matrix, q * np.eye(4) + (1 - q) / 4)
     assert q == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_cifar10_group_is_right_45_percent_of_the_time():
+def test_the_cifar10_group_is_correct_45_percent_of_the_time():
     group = cifar10_annotators()
     np.testing.assert_allclose(group.sum(axis=2), 1)
     assert np.diagonal(group, axis1=1, axis2=2).mean() == pytest.approx(0.45)
@@ -55,6 +55,6 @@ def test_the_cifar10_group_is_right_45_percent_of_the_time():
     assert adversary[8, 1] == 0.85
 
 
-def test_a_skill_outside_zero_to_one_is_refused():
+def test_a_skill_outside_zero_to_one_is_rejected():
     with pytest.raises(InputError, match=r"`skill` to be from 0 to 1, but got 1.5"):
         hammer_spammers(2, 3, 1.5)

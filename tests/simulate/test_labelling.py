@@ -49,12 +49,12 @@ def test_a_seed_repeats_the_labels():
     assert tables[0] != tables[2]
 
 
-def test_classes_that_are_unknown_are_refused():
+def test_classes_that_are_unknown_are_rejected():
     with pytest.raises(InputError, match="`truth` codes from 0 to 1, but entry 1 is -1"):
         simulate_labels([0, -1], hammer_spammers(3, 2, 0.9, 0))
 
 
-def test_more_labels_than_annotators_are_refused():
+def test_more_labels_than_annotators_are_rejected():
     with pytest.raises(InputError, match="from 1 to 5, the number of annotators, but got 6"):
         assign_annotators(10, 5, 6)
     with pytest.raises(InputError, match="`activity` to be 5 numbers above 0"):

@@ -107,18 +107,14 @@ def _fit(aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | Non
 
 
 def _print_end(aggregation: Aggregation, out: Path, where: str) -> None:
-    agreement = _agreement(aggregation.table_)
+    from annotrace.diagnosis import krippendorff_alpha
+
+    agreement = "unknown, no item has two labels"
+    if aggregation.table_.labels_per_item().max(initial=0) >= 2:
+        agreement = f"{krippendorff_alpha(aggregation.table_):.3f}"
     click.echo(f"\nAgreement (Krippendorff's alpha: 1 perfect, 0 chance): {agreement}")
     if ties := int(aggregation.ties_.sum()):
         click.echo(f"{ties:,} items are ties, broken by --seed.")
     click.echo(f"Wrote {out}: truth.csv, annotators.csv and confusion.npz. {where}".rstrip())
     run = shlex.quote(str(out))
     click.echo(f"Next, choose who should label what: annotrace next {run} --budget 100")
-
-
-def _agreement(table: LabelTable) -> str:
-    from annotrace.diagnosis import krippendorff_alpha
-
-    if table.labels_per_item().max(initial=0) < 2:
-        return "unknown, no item has two labels"
-    return f"{krippendorff_alpha(table):.3f}"

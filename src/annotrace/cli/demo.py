@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from annotrace.data import LabelledSet
-    from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
 
 ANNOTATORS = 5
@@ -60,7 +59,7 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -
         f"{SKILL:.0%} of the time. Training:"
     )
     ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
-    _print_scores(ours, _plain_classifiers(train, table, seed), train, test)
+    _print_scores(ours, train, test, seed)
     _print_annotators(ours, confusion)
     ours.save(out)
     images = load_digits(images=True).split(N_TRAIN)[0].X
@@ -69,34 +68,23 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -
     click.echo(f"\nWrote {out}: {files}. {where}".rstrip())
 
 
-def _plain_classifiers(
-    train: LabelledSet, table: LabelTable, seed: int
-) -> dict[str, CrowdEstimator]:
-    """Train the same network on majority votes: all epochs, and the best on held-out votes."""
+def _print_scores(ours: CrowdEstimator, train: LabelledSet, test: LabelledSet, seed: int) -> None:
+    """Compare with majority vote, and with the same network trained on majority votes."""
+    from annotrace.aggregation import MajorityVote
     from annotrace.methods import Vanilla
 
-    plain = Vanilla(random_state=seed, validation_fraction=0).fit(train.X, table)
-    stopped = Vanilla(random_state=seed).fit(train.X, table)
-    return {"classifier on majority vote": plain, "the same, early stopping": stopped}
-
-
-def _print_scores(
-    ours: CrowdEstimator,
-    plain: dict[str, CrowdEstimator],
-    train: LabelledSet,
-    test: LabelledSet,
-) -> None:
-    from annotrace.aggregation import MajorityVote
-
+    plain = {
+        "classifier on majority vote": Vanilla(random_state=seed, validation_fraction=0),
+        "the same, early stopping": Vanilla(random_state=seed),
+    }
     vote = MajorityVote(random_state=0).fit(ours.table_).result_.estimate
     rows = [
         ("majority vote", float((vote == train.y).mean()), None),
-        *((name, None, float(model.score(test.X, test.y))) for name, model in plain.items()),
-        (
-            "annotrace",
-            float((ours.result_.estimate == train.y).mean()),
-            float(ours.score(test.X, test.y)),
+        *(
+            (name, None, model.fit(train.X, ours.table_).score(test.X, test.y))
+            for name, model in plain.items()
         ),
+        ("annotrace", float((ours.result_.estimate == train.y).mean()), ours.score(test.X, test.y)),
     ]
     headers = ["", f"{len(train.y):,} labelled digits", f"{len(test.y):,} new digits"]
     print_table(headers, rows, "Accuracy")

@@ -90,7 +90,7 @@ MAX_IMAGE_SIZE = 2048
     show_default=True,
     help="Images are resized to a square of this many pixels.",
 )
-@click.option("--grey", is_flag=True, help="Read images in grey.")
+@click.option("--grey", is_flag=True, help="Read images in greyscale.")
 @report_options
 @quiet_option
 @click.option("--resume", is_flag=True, help="Resume a training that was interrupted by Ctrl-C.")
@@ -132,7 +132,7 @@ def fit(
     Examples:
       annotrace fit labels.csv --features features.npz --out run
       annotrace fit labels.csv --images photos/ --image-size 96 --out run
-      annotrace fit answers.tsv --item photo --annotator who --label said \\
+      annotrace fit answers.tsv --item photo --annotator initials --label verdict \\
           --skip unsure --features features.parquet --out run
       annotrace fit labels.csv --features features.npz --method trace --no-recipe --out run
       annotrace fit labels.csv --features features.npz --out run --resume
@@ -144,7 +144,7 @@ def fit(
     model.set_params(verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     size = (image_size, image_size)
-    source = read_source(features, images, size, not grey, labels.columns["item"])
+    source = read_source(features, images, size, not grey, labels.options["item"])
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
     if method == "oracle":
@@ -196,7 +196,7 @@ def _make(method: str, params: dict[str, Any], has_confusion: bool) -> CrowdEsti
         special["recipe"] = "default" if recipe else "none"
     model = make(method, **params, random_state=seed)
     for name in special.keys() - model.get_params():
-        others = [it.name for it in list_methods() if name in it.factory().get_params()]
+        others = [known.name for known in list_methods() if name in known.factory().get_params()]
         raise InputError(
             f"--{name} does not apply to --method {method}, only to {', '.join(others)}."
         )
@@ -230,9 +230,10 @@ def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
         arrays = load_arrays(file, str(path))
     if not {"confusion", "annotators", "classes"} <= set(arrays):
         raise InputError(f"{path} must have the arrays confusion, annotators and classes.")
-    who = encode_with(table.annotators, as_names(arrays["annotators"]), "annotators are")
-    what = encode_with(table.classes, as_names(arrays["classes"]), "classes are")
-    matrices: NDArray[Any] = arrays["confusion"][who][:, what][:, :, what]
+    known, classes = as_names(arrays["annotators"]), as_names(arrays["classes"])
+    who = encode_with(table.annotators, known, "the annotators of the labels")
+    order = encode_with(table.classes, classes, "the classes of the labels")
+    matrices: NDArray[Any] = arrays["confusion"][who][:, order][:, :, order]
     return matrices
 
 

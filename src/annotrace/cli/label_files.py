@@ -1,4 +1,4 @@
-"""Label files of the command line: reading, and what is unusual about their content."""
+"""Label files of the command line: reading, and notes about unusual content."""
 
 from __future__ import annotations
 
@@ -41,46 +41,29 @@ TYPO = 0.8
 
 @dataclass(frozen=True)
 class LabelFiles:
-    """Label files and how to read them.
-
-    Attributes
-    ----------
-    paths : tuple of Path
-    columns : dict
-        The columns that the user named, by role.
-    export : dict
-        `format`, `question` and `annotator_name` as in `LabelTable.read`.
-    choices : dict
-        `classes`, `skip` and `repeats` as in `LabelTable.read`.
-    """
+    """Label files, of which ``-`` is standard input, and options of `LabelTable.read`."""
 
     paths: tuple[Path, ...]
-    columns: dict[str, str | None]
-    export: dict[str, str | None]
-    choices: dict[str, Any]
-
-    @classmethod
-    def from_paths(cls, paths: tuple[Path, ...], *options: dict[str, Any]) -> LabelFiles:
-        """Return files of which ``-`` is standard input."""
-        from annotrace.errors import InputError
-        from annotrace.labels.files import standard_input
-
-        piped = [path for path in paths if str(path) == "-"]
-        if len(piped) > 1:
-            raise InputError("Standard input (-) can be read only once: name it once.")
-        readable = tuple(standard_input() if path in piped else path for path in paths)
-        return cls(readable, *options)
+    options: dict[str, Any]
 
     def read(self) -> tuple[LabelTable, Layout | Imported | None]:
         """Read the table; return it with the columns or answers that were used."""
+        from annotrace.errors import InputError
         from annotrace.labels import LabelTable
         from annotrace.labels.building import TableOptions
         from annotrace.labels.columns import ColumnNames
+        from annotrace.labels.files import standard_input
         from annotrace.labels.reading import ExportOptions, read_parts
 
-        names, options = ColumnNames(**self.columns), TableOptions(**self.choices)
+        piped = [path for path in self.paths if str(path) == "-"]
+        if len(piped) > 1:
+            raise InputError("Standard input (-) can be read only once: name it once.")
+        paths = [standard_input() if path in piped else path for path in self.paths]
+        given = dict(self.options)
+        names = ColumnNames(*map(given.pop, ("item", "annotator", "label", "truth")))
+        export = ExportOptions(*map(given.pop, ("format", "question", "annotator_name")))
         with echo_warnings("skip"):
-            parts, used = read_parts(self.paths, names, options, ExportOptions(**self.export))
+            parts, used = read_parts(paths, names, TableOptions(**given), export)
         return LabelTable(**parts), used
 
 
@@ -97,7 +80,7 @@ def gold_from_truth(table: LabelTable) -> dict[Any, Any]:
 def describe_labels(
     table: LabelTable, used: Layout | Imported | None, learn_truth: bool = False
 ) -> str:
-    """Describe what was read, from which columns or answers, and what is unusual about it."""
+    """Describe what was read, from which columns or answers, and what may be unintended."""
     from annotrace.errors import count, first_few
 
     counts = [
@@ -107,7 +90,7 @@ def describe_labels(
         count(table.n_classes, "class", "classes"),
     ]
     summary = f"{', '.join(counts)} ({first_few(table.classes, 10)})"
-    notes = (f"Note: {note}" for note in _find_oddities(table, used))
+    notes = (f"Note: {note}" for note in _find_problems(table, used))
     return "\n".join([summary, *_describe_source(used, learn_truth), *notes])
 
 
@@ -136,8 +119,8 @@ def _describe_columns(layout: Layout, learn_truth: bool) -> str:
     return ", ".join(used)
 
 
-def _find_oddities(table: LabelTable, used: Layout | Imported | None) -> Iterator[str]:
-    """Yield what is legal but rarely intended."""
+def _find_problems(table: LabelTable, used: Layout | Imported | None) -> Iterator[str]:
+    """Yield what is valid but rarely intended."""
     import numpy as np
 
     from annotrace.errors import first_few
@@ -209,7 +192,7 @@ def similar_names(names: Iterable[str], known: Iterable[Any]) -> Mapping[str, st
 
 
 def _fold(name: str) -> str:
-    """Return a name without differences that people do not notice."""
+    """Return a name without differences that a reader does not notice."""
     folded = "".join(name.casefold().split())
     # Most names skip what follows, and there may be millions of them.
     if not folded.isascii():

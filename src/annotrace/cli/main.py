@@ -82,9 +82,5 @@ def main() -> None:
     """
 
 
-COMMANDS = (
-    *(demo, fit, predict, aggregate, report, next_labels),
-    *(convert, simulate, reproduce),
-)
-for command in COMMANDS:
+for command in (demo, fit, predict, aggregate, report, next_labels, convert, simulate, reproduce):
     main.add_command(command)

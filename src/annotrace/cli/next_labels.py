@@ -31,7 +31,6 @@ MAX_NAMES = 5
 )
 @click.option(
     "--annotators",
-    "people",
     type=PATH,
     metavar="FILE",
     help="csv of those who can be asked: annotator, and optionally capacity (maximum number of "
@@ -64,7 +63,7 @@ MAX_NAMES = 5
 def next_labels(
     run: Path,
     budget: float,
-    people: Path | None,
+    annotators: Path | None,
     capacity: int | None,
     at_least: int,
     per_item: int,
@@ -83,7 +82,7 @@ def next_labels(
     Examples:
       annotrace next run --budget 500
       annotrace next run --budget 500 --capacity 50 --out next.csv
-      annotrace next run --budget 80.5 --annotators people.csv --per-item 2
+      annotrace next run --budget 80.5 --annotators team.csv --per-item 2
     """
     from annotrace.allocation import allocate
     from annotrace.allocation.available import AvailableAnnotators
@@ -94,7 +93,7 @@ def next_labels(
     if run.is_dir():
         check_file(out, overwrite)
     model = load(run, device="cpu")
-    available, cost = _read_people(people, capacity)
+    available, cost = _read_available(annotators, capacity)
     options = {"available": available, "cost": cost, "at_least": at_least, "per_item": per_item}
     frame = allocate(model, budget, **options)
     write_csv(frame, out)
@@ -102,15 +101,15 @@ def next_labels(
         return
     table = model.result_.table
     asked = AvailableAnnotators(table.annotators, available, cost)
-    for line in _describe_newcomers(table, asked):
+    for line in _describe_new(table, asked):
         click.echo(line)
     if frame.is_empty():
-        click.echo(f"Wrote {out} without rows: {_why_nobody(table, asked, budget)}.")
+        click.echo(f"Wrote {out} without rows: {_why_empty(table, asked, budget)}.")
     else:
         _print_plan(frame, budget, out)
 
 
-def _read_people(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
+def _read_available(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     """Read who can be asked; return `available` and `cost` as `annotrace.allocate` takes them."""
     if path is None:
         return capacity, 1.0
@@ -171,11 +170,11 @@ def _numbers(frame: Any, column: str, kind: type, path: Path, rows: Any) -> list
     return values
 
 
-def _describe_newcomers(table: LabelTable, people: AvailableAnnotators) -> Iterator[str]:
-    """Yield who is not in the labels, and whose name resembles one that is."""
+def _describe_new(table: LabelTable, available: AvailableAnnotators) -> Iterator[str]:
+    """Yield notes about annotators who are not in the labels."""
     from annotrace.errors import count, first_few
 
-    new = [str(name) for name in people.names[table.n_annotators :].tolist()]
+    new = [str(name) for name in available.names[table.n_annotators :].tolist()]
     if not new:
         return
     similar = similar_names(new, table.annotators.tolist())
@@ -190,19 +189,19 @@ def _describe_newcomers(table: LabelTable, people: AvailableAnnotators) -> Itera
     )
 
 
-def _why_nobody(table: LabelTable, people: AvailableAnnotators, budget: float) -> str:
-    """Return why no label is planned."""
+def _why_empty(table: LabelTable, available: AvailableAnnotators, budget: float) -> str:
+    """Return why the plan has no labels."""
     import numpy as np
 
     pairs = np.unique(table.item.astype(np.int64) * table.n_annotators + table.annotator)
-    n_items = np.bincount(pairs % table.n_annotators, minlength=len(people.names))
-    free = people.capacity > 0
+    n_items = np.bincount(pairs % table.n_annotators, minlength=len(available.names))
+    free = available.capacity > 0
     if not free.any():
         return "nobody can be asked, since every capacity is 0"
     able = free & (n_items < table.n_items)
     if not able.any():
         return "everybody who can be asked has labelled every item; add others with --annotators"
-    cheapest = people.cost[able].min()
+    cheapest = available.cost[able].min()
     if cheapest > budget:
         return f"the cheapest label costs {cheapest:g}, and the budget is {budget:g}"
     return "no possible label would gain anything"

@@ -37,6 +37,10 @@ anonymous_option = click.option(
     help="Show annotators as numbers in the report, the highest skill first.",
 )
 
+_READ_OPTIONS = (
+    *("item", "annotator", "label", "truth", "question", "annotator_name", "format"),
+    *("classes", "skip", "repeats"),
+)
 _LABEL_OPTIONS = (
     click.argument("labels", type=PATH, nargs=-1, required=True),
     click.option("--item", metavar="COLUMN", help="Column or field that names the item."),
@@ -93,11 +97,9 @@ def label_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_labels(labels: tuple[Path, ...], **options: Any) -> Any:
-        columns = {role: options.pop(role) for role in ("item", "annotator", "label", "truth")}
-        export = {name: options.pop(name) for name in ("format", "question", "annotator_name")}
-        choices = {name: options.pop(name) for name in ("classes", "skip", "repeats")}
-        choices["classes"] = choices["classes"] or None
-        return command(LabelFiles.from_paths(labels, columns, export, choices), **options)
+        reading = {name: options.pop(name) for name in _READ_OPTIONS}
+        reading["classes"] = reading["classes"] or None
+        return command(LabelFiles(labels, reading), **options)
 
     for option in reversed(_LABEL_OPTIONS):
         with_labels = option(with_labels)

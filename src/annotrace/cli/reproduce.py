@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from annotrace.experiments import EXPERIMENTS, LISTED, find_experiment
 from annotrace.experiments.options import FLAGS, options_from
-
-if TYPE_CHECKING:
-    from annotrace.experiments.options import Options
-    from annotrace.experiments.plans import Experiment
-    from annotrace.experiments.results import Result
 
 Command = Callable[..., Any]
 
@@ -76,7 +71,8 @@ def reproduce(
       annotrace reproduce cifar10-table --data-dir cifar-10-batches-bin/ --protocol paper
       annotrace reproduce cifar10-table --only-draw
     """
-    from annotrace.errors import SweepError
+    from annotrace.errors import RunError, SweepError
+    from annotrace.experiments.plans import make_plan
     from annotrace.experiments.runner import finished, sweep
     from annotrace.labels.writing import check_writable
 
@@ -90,30 +86,18 @@ def reproduce(
             sweep(experiment, options, out=folder, data_dir=data_dir, device=device, show=show)
         except SweepError as error:
             failure = error
-            if not finished(experiment, options, folder):
-                raise
-    written = experiment.draw(_finished(experiment, options, folder), folder)
+    results, planned = finished(experiment, options, folder), len(make_plan(experiment, options))
+    if not results:
+        raise failure or RunError(
+            f"{folder} has none of the {planned} runs of {name} with these options; give the "
+            "options of its runs, or leave out --only-draw."
+        )
+    if len(results) < planned:
+        click.echo(f"Drawn from {len(results)} of {planned} runs; the others do not exist yet.")
+    written = experiment.draw(results, folder)
     for path in written:
         if path.suffix == ".md":
             click.echo(path.read_text(encoding="utf-8"))
     click.echo("Wrote " + ", ".join(map(str, written)))
     if failure is not None:
         raise failure
-
-
-def _finished(experiment: Experiment, options: Options, folder: Path) -> list[Result]:
-    from annotrace.errors import RunError
-    from annotrace.experiments.plans import make_plan
-    from annotrace.experiments.results import FILE
-    from annotrace.experiments.runner import finished
-
-    results = finished(experiment, options, folder)
-    planned = len(make_plan(experiment, options))
-    if not results:
-        raise RunError(
-            f"{folder / FILE} has none of the {planned} runs of {experiment.name} with these "
-            "options; give the options of its runs, or leave out --only-draw."
-        )
-    if len(results) < planned:
-        click.echo(f"Drawn from {len(results)} of {planned} runs; the others do not exist yet.")
-    return results

@@ -22,8 +22,8 @@ FILES = ("labels.csv", "features.npz", "test.npz", "confusion.npz")
 N_TRAIN = 1400
 
 
-def labels_per_item_or_all(value: str) -> int | None:
-    """Read a number, or "all" as None."""
+def parse_labels_per_item(value: str) -> int | None:
+    """Parse a number, or "all" as None."""
     if value == "all":
         return None
     if not value.isdecimal():
@@ -62,7 +62,7 @@ def labels_per_item_or_all(value: str) -> int | None:
 )
 @click.option(
     "--labels-per-item",
-    type=labels_per_item_or_all,
+    type=parse_labels_per_item,
     metavar="N|all",
     default="1",
     show_default=True,
@@ -140,20 +140,16 @@ def _label(
     train: LabelledSet, confusion: NDArray[np.float64], labels_per_item: int | None, seed: int
 ) -> LabelTable:
     """Simulate the labels, with names for items and annotators."""
-    from annotrace.labels import LabelTable
     from annotrace.labels.vocabulary import as_names
     from annotrace.simulate import simulate_labels
 
     drawn = simulate_labels(train.y, confusion, labels_per_item=labels_per_item, random_state=seed)
     digits = len(str(drawn.n_annotators))
-    return LabelTable(
-        drawn.item,
-        drawn.annotator,
-        drawn.label,
+    return drawn.replace(
         items=as_names([str(k) for k in range(drawn.n_items)]),
         annotators=as_names([f"a{k:0{digits}}" for k in range(1, drawn.n_annotators + 1)]),
         classes=train.classes,
-        truth=drawn.truth,
+        positional=False,
     )
 
 
@@ -162,10 +158,8 @@ def _write_items(path: Path, items: LabelledSet, first: int, with_truth: bool) -
 
     from annotrace.labels.writing import atomic_write
 
-    arrays: dict[str, Any] = {
-        "X": items.X,
-        "items": np.array([str(first + k) for k in range(len(items.y))]),
-    }
+    names = np.array([str(first + k) for k in range(len(items.y))])
+    arrays: dict[str, Any] = {"X": items.X, "items": names}
     if with_truth:
         arrays["truth"] = np.array(items.classes[items.y].tolist())
     with atomic_write(path) as file:
@@ -177,8 +171,8 @@ def _print_summary(table: LabelTable, confusion: NDArray[np.float64], out: Path)
 
     correct = float((table.label == table.truth[table.item]).mean())  # type: ignore[index]
     click.echo(
-        f"{table.n_labels:,} labels by {table.n_annotators:,} annotators of {table.n_items:,} "
-        f"items; {correct:.1%} of them are correct."
+        f"{table.n_labels:,} labels of {table.n_items:,} items by {table.n_annotators:,} "
+        f"annotators; {correct:.1%} of the labels are correct."
     )
     if not is_diagonally_dominant(confusion):
         click.echo(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from annotrace.data.source import ArraySource, source_from_frame
 from annotrace.errors import InputError
 from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays, open_file
+from annotrace.labels.parquet import read_frame
 
 
 def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
@@ -34,10 +35,10 @@ def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
         start = file.read(8)
         file.seek(0)
         if start.startswith((NPY, ZIP)):
-            arrays = load_arrays(file, str(path))
-            return _source_from_arrays(arrays, str(path))
-    if start.startswith(PARQUET):
-        return _read_parquet(path, item)
+            return _source_from_arrays(load_arrays(file, str(path)), str(path))
+        if start.startswith(PARQUET):
+            frame = read_frame(file, path, "parquet")
+            return source_from_frame(frame, item=item, source=str(path))
     raise InputError(
         f"{path} is not an npy, npz or parquet file. Save features with "
         "np.savez(path, X=features, items=names)."
@@ -53,15 +54,3 @@ def _source_from_arrays(arrays: dict[str, NDArray[Any]], source: str) -> ArraySo
             "np.savez(path, X=features, items=names)."
         )
     return ArraySource(arrays["X"], arrays.get("items"), source=source)
-
-
-def _read_parquet(path: Path, item: str | None) -> ArraySource:
-    import polars as pl
-
-    try:
-        with open_file(path) as file:
-            frame = pl.read_parquet(file)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).split("\n", 1)[0]
-        raise InputError(f"{path} is a damaged parquet file ({reason}).") from None
-    return source_from_frame(frame, item=item, source=str(path))

@@ -45,9 +45,7 @@ class ImageFolder:
             raise InputError(f"{path}: no such folder.")
         self.paths = sorted(entry for entry in self.path.rglob("*") if _is_image(entry, self.path))
         if not self.paths:
-            raise InputError(
-                f"{path} has no images ({', '.join(SUFFIXES)}), also not in its subfolders."
-            )
+            raise InputError(f"{path} and its subfolders have no images ({', '.join(SUFFIXES)}).")
         self.shape: tuple[int, ...] = (*size, 3) if color else tuple(size)
         self.items: Names = as_names([self._relative(file) for file in self.paths])
 

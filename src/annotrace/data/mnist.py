@@ -13,8 +13,10 @@ from annotrace.data.labelled import LabelledSet
 from annotrace.errors import InputError
 from annotrace.labels.files import read_bytes
 
-PARTS = {"train": "train", "test": "t10k"}
-IMAGES, LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
+FILES = (
+    *("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    *("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+)
 PUBLISHED = "https://ossci-datasets.s3.amazonaws.com/mnist/ (first at yann.lecun.com/exdb/mnist)"
 
 
@@ -31,19 +33,14 @@ def load_mnist(folder: str | Path) -> tuple[LabelledSet, LabelledSet]:
     train, test : LabelledSet
         X is uint8 of shape (n, 28, 28).
     """
-    names = [f"{part}-{kind}" for part in PARTS.values() for kind in (IMAGES, LABELS)]
-    found = {name: _find(Path(folder), name) for name in names}
-    missing = [name for name, path in found.items() if path is None]
-    if missing:
+    found = {name: path for name in FILES if (path := _find(Path(folder), name))}
+    if missing := [name for name in FILES if name not in found]:
         raise InputError(
             f"{folder} lacks {', '.join(missing)} (.gz or not). MNIST is four files, "
-            f"{', '.join(names)}; download them from {PUBLISHED} into the folder."
+            f"{', '.join(FILES)}; download them from {PUBLISHED} into the folder."
         )
-    paths = {name: path for name, path in found.items() if path is not None}
-    train, test = (
-        _load_part(paths[f"{part}-{IMAGES}"], paths[f"{part}-{LABELS}"]) for part in PARTS.values()
-    )
-    return train, test
+    images, labels, test_images, test_labels = found.values()
+    return _load_part(images, labels), _load_part(test_images, test_labels)
 
 
 def _find(folder: Path, name: str) -> Path | None:

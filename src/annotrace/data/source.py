@@ -13,7 +13,7 @@ from annotrace.labels.columns import find_column
 from annotrace.labels.frames import is_frame
 from annotrace.labels.vocabulary import Names, check_names
 
-LARGEST = np.float64(np.finfo(np.float32).max)
+MAX_FLOAT32 = np.float64(np.finfo(np.float32).max)
 
 
 @runtime_checkable
@@ -65,9 +65,9 @@ class ArraySource:
         self.X = np.asarray(X)
         self.columns = None if columns is None else list(columns)
         _check_numbers(self.X, source)
-        self.items = (
-            None if items is None else check_names(items, len(self.X), f"items of {source}")
-        )
+        self.items: Names | None = None
+        if items is not None:
+            self.items = check_names(items, len(self.X), f"items of {source}")
         _check_finite(self.X, self.items, source, self.columns)
 
     @property
@@ -155,9 +155,9 @@ def _as_numbers(series: Any, source: str) -> NDArray[Any]:
     """Convert a column of numbers, or of lists of numbers of equal length, to an array."""
     import narwhals as nw
 
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+    if series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Array):
         return np.asarray(series.to_numpy())
-    if series.dtype in (nw.List, nw.Array):
+    if series.dtype == nw.List:
         return _stack_lists(series, source)
     raise InputError(
         f"{source}, column {series.name!r} has type {series.dtype}, but features must be numbers. "
@@ -166,10 +166,6 @@ def _as_numbers(series: Any, source: str) -> NDArray[Any]:
 
 
 def _stack_lists(series: Any, source: str) -> NDArray[Any]:
-    import narwhals as nw
-
-    if series.dtype == nw.Array:
-        return np.asarray(series.to_numpy())
     lengths = series.list.len().unique().to_list()
     if len(lengths) != 1 or lengths[0] is None:
         raise InputError(
@@ -207,9 +203,9 @@ def _check_finite(
     X: NDArray[Any], items: Names | None, source: str, columns: Sequence[Any] | None
 ) -> None:
     # The minimum and maximum need no mask of the size of the array.
-    if X.dtype.kind != "f" or X.size == 0 or (X.min() >= -LARGEST and X.max() <= LARGEST):
+    if X.dtype.kind != "f" or X.size == 0 or (X.min() >= -MAX_FLOAT32 and X.max() <= MAX_FLOAT32):
         return
-    row, *place = map(int, np.argwhere(~(abs(X) <= LARGEST))[0])
+    row, *place = map(int, np.argwhere(~(abs(X) <= MAX_FLOAT32))[0])
     column = repr(columns[place[0]]) if columns is not None else ", ".join(map(str, place))
     item = "" if items is None else f" (item {str(items[row])!r})"
     value = X[(row, *place)]

@@ -19,9 +19,9 @@ from annotrace.experiments.options import FLAGS, options_from
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
-def main(words: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run the experiment of a command line, and return the exit code."""
-    given = vars(_parser().parse_args(words))
+    given = vars(_parser().parse_args(argv))
     from annotrace.experiments.results import FILE
     from annotrace.experiments.runner import sweep
 

@@ -54,10 +54,10 @@ METHODS = (*PUBLISHED[1], "crossfit")
 CM_ERROR_NOTE = (
     "CM error is the squared Frobenius distance divided by the number of classes, mean over "
     "annotators, times 100: the paper's formula. The paper's table 1 cannot follow it: the "
-    "identity, which generalized EM is said to predict, would have an error of 59 for these "
-    "annotators, and the table prints 4.47 and 6.13. Divided by the squared number of classes it "
-    "would be 5.9. So the paper's numbers are given as printed, and times the number of classes, "
-    "which is probably our unit."
+    "identity, which generalized EM predicts according to the paper, would have an error of 59 "
+    "for these annotators, and the table prints 4.47 and 6.13. Divided by the squared number of "
+    "classes it would be 5.9. So the paper's numbers are given as printed, and times the number of "
+    "classes, which is probably our unit."
 )
 
 

@@ -88,7 +88,7 @@ def draw_matrices(
     percent: bool = False,
 ) -> list[Path]:
     """Draw titled confusion matrices (n_classes, n_classes) in a grid."""
-    from annotrace.report.matrix import draw_matrix
+    from annotrace.report.canvas import draw_matrix
 
     columns = max(map(len, rows))
     with figure(path, 2.3 * columns, 2.5 * len(rows)) as (drawn, written):

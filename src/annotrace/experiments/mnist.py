@@ -72,7 +72,7 @@ def against_skill(
     measures: Sequence[str],
     pictures: Mapping[str, Sequence[str]],
 ) -> Experiment:
-    """Return an experiment that draws measures against skill; `pictures` have their crowds."""
+    """Return an experiment that draws measures against skill; `pictures` maps a file to crowds."""
 
     def draw(results: list[Result], folder: Path) -> list[Path]:
         written = []
@@ -114,8 +114,8 @@ def draw_dominance(results: list[Result], folder: Path) -> list[Path]:
 
 
 # Figure 5: the trace method varies the weight of the trace; EM varies the number of steps T and the
-# length G of each, in a training of the same total length. A tenth of the images is watched and not
-# trained on; all epochs are run, and none is selected.
+# length G of each, in a training of the same total length. Curves are measured on a held-out tenth
+# of the images; all epochs are run, and none is selected.
 VARIED = {
     "trace": ("lam", (0.1, 0.01, 0.001)),
     "gem": ("n_steps", (2, 10, 20, 93)),

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 
-def _words(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not words:
+def _values(text: str) -> tuple[str, ...]:
+    values = tuple(value.strip() for value in text.split(",") if value.strip())
+    if not values:
         raise ValueError("expected at least one value")
-    return words
+    return values
 
 
 def _floats(text: str) -> tuple[float, ...]:
-    return tuple(float(word) for word in _words(text))
+    return tuple(float(value) for value in _values(text))
 
 
 def _integers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in _words(text))
+    return tuple(int(value) for value in _values(text))
 
 
 def _count(text: str) -> int:
@@ -57,7 +57,7 @@ class Options:
         choices=("paper", "fast"),
     )
     methods: tuple[str, ...] = _option(
-        (), _words, "A,B", "Only these methods, separated by commas."
+        (), _values, "A,B", "Only these methods, separated by commas."
     )
     seeds: int | None = _option(None, _count, "N", "Number of draws or repetitions.")
     skills: tuple[float, ...] = _option(
@@ -88,13 +88,13 @@ class Options:
     )
 
     def settings(self, method: str) -> dict[str, Any]:
-        """Return the settings that were asked for, for one method."""
-        asked: dict[str, Any] = dict(self.set)
+        """Return the settings that were requested, for one method."""
+        requested: dict[str, Any] = dict(self.set)
         if self.select is not None:
-            asked["select"] = self.select
+            requested["select"] = self.select
         if method == "vanilla" and self.vanilla_decay is not None:
-            asked["weight_decay"] = self.vanilla_decay
-        return asked
+            requested["weight_decay"] = self.vanilla_decay
+        return requested
 
 
 class Flag(NamedTuple):

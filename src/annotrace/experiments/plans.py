@@ -57,18 +57,18 @@ def make_plan(experiment: Experiment, options: Options) -> list[Run]:
         If an option asks for what the experiment does not have.
     """
     runs = experiment.runs(options)
-    for flag, name, asked in (
+    for flag, name, requested in (
         ("--methods", "method", options.methods),
         ("--densities", "density", options.densities),
         ("--skills", "skill", options.skills),
     ):
-        has = list(dict.fromkeys(run[name] for run in runs))
-        if unknown := [str(value) for value in asked if value not in has]:
-            there = ", ".join(str(value) for value in has if value is not None)
+        known = list(dict.fromkeys(run[name] for run in runs))
+        if unknown := [str(value) for value in requested if value not in known]:
+            listed = ", ".join(str(value) for value in known if value is not None)
             raise InputError(
-                f"{flag} {','.join(unknown)}: {experiment.name} has {there or 'none to choose'}."
+                f"{flag} {','.join(unknown)}: {experiment.name} has {listed or 'none to choose'}."
             )
-        runs = [run for run in runs if not asked or run[name] in asked]
+        runs = [run for run in runs if not requested or run[name] in requested]
     _check_seeds(experiment, options, runs)
     _check_settings(experiment, options, runs)
     complete = [_complete(experiment, run, options) for run in runs]

@@ -64,17 +64,17 @@ def sweep(
 
 def finished(experiment: Experiment, options: Options, out: Path) -> list[Result]:
     """Return the results that exist of an experiment's plan, in the order of the plan."""
-    there = {result["key"]: result for result in read_results(out / FILE)}
-    plan = make_plan(experiment, options)
-    return [there[run["key"]] for run in plan if run["key"] in there]
+    results = {result["key"]: result for result in read_results(out / FILE)}
+    keys = [run["key"] for run in make_plan(experiment, options)]
+    return [results[key] for key in keys if key in results]
 
 
 def _device(name: str, options: Options) -> torch.device:
     device = pick_device(name)
-    asked = dict(options.set).get("precision", "float32")
-    if device.type == "cpu" and asked != "float32":
+    requested = dict(options.set).get("precision", "float32")
+    if device.type == "cpu" and requested != "float32":
         raise InputError(
-            f"--set precision={asked}: runs on a CPU use float32; give --device a GPU."
+            f"--set precision={requested}: runs on a CPU use float32; give --device a GPU."
         )
     return device
 

@@ -29,7 +29,7 @@ VARIANTS = {"no-trace": ("trace", {"lam": 0.0})}
 
 RECIPE = {each.name for each in fields(Recipe)}
 NO_RECIPE = Recipe(n_init=1, mixup=0.0, repair=False, calibrate=False)
-"""The same as to train without a recipe."""
+"""Equivalent to training without a recipe."""
 
 ONCE = {"structure": "full", "mixup": 0.0, "n_init": 1, "calibrate": False}
 """The paper's model alone: one training, no mixup, no calibration, as the other methods."""
@@ -137,7 +137,7 @@ NOT_SETTABLE = {
     "checkpoint": "the runner resumes after the last finished run",
     "warm_start": "every run starts from new weights",
 }
-"""Settings that `--set` refuses, and why."""
+"""Settings that `--set` does not accept, and why."""
 
 
 def setting_names(method: str) -> set[str]:
@@ -180,35 +180,35 @@ def run_settings(
 ) -> dict[str, Any]:
     """Return the settings of one run.
 
-    A setting that was asked for and equals the value in use is left out, so that asking for a
+    A setting that was requested and equals the value in use is left out, so that asking for a
     default is asking for the same run. `density` is the number of labels per item, and `varied` has
     the settings that the experiment itself varies.
     """
     name, fixed = VARIANTS.get(method, (method, {}))
     known = setting_names(method)
     parts = [layers.get(layer, {}) for layer in ("all", density, name)]
-    usual = {key: value for part in parts for key, value in part.items() if key in known}
-    asked = {k: v for k, v in options.settings(method).items() if k in known}
-    changed = {**asked, **fixed}
-    plain, model = make_estimator(method, usual), make_estimator(method, usual | changed)
+    default = {key: value for part in parts for key, value in part.items() if key in known}
+    requested = {k: v for k, v in options.settings(method).items() if k in known}
+    changed = {**requested, **fixed}
+    plain, model = make_estimator(method, default), make_estimator(method, default | changed)
     check_parameters(model)
     different = {
         key: value
         for key, value in changed.items()
         if effective(model, key) != effective(plain, key)
     }
-    return _limit_em_steps(method, {**usual, **different, **varied}, asked)
+    return _limit_em_steps(method, {**default, **different, **varied}, requested)
 
 
 def _limit_em_steps(
-    method: str, settings: dict[str, Any], asked: Mapping[str, Any]
+    method: str, settings: dict[str, Any], requested: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Limit the steps of EM to the epochs that they share."""
     model = make_estimator(method, settings)
     steps = getattr(model, "n_steps", 0)
     if not steps or steps <= (epochs := effective(model, "epochs")):
         return settings
-    if steps == asked.get("n_steps"):
+    if steps == requested.get("n_steps"):
         raise InputError(f"--set n_steps={steps}: {method} has {epochs} epochs to share.")
     return {**settings, "n_steps": epochs}
 

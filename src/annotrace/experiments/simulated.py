@@ -33,10 +33,9 @@ N_ANNOTATORS, N_CLASSES = 5, 10
 """Size of a group of flippers or spammers."""
 
 MAX_SEEDS = 1000
-"""Seeds tried before a skill counts as one where no group qualifies: of pairwise flippers at .25
-one in a million does."""
+"""Seeds to try for a skill: of pairwise flippers at .25, one group in a million qualifies."""
 
-WATCHED = 0.1
+CURVE_FRACTION = 0.1
 """The fraction of the items that a curve is measured on; they are not trained on."""
 
 
@@ -87,8 +86,8 @@ def perform(
     known |= {"random_state": run["seed"], "device": str(device)}
     model = make_estimator(run["method"], run["settings"], **known)
     if "curve" in run["keep"]:
-        train, watched = train.split(round(len(train.y) * (1 - WATCHED)), run["seed"])
-        model.set_params(callbacks=(lambda _: curve.append(_accuracy(model.network_, watched)),))
+        train, held_out = train.split(round(len(train.y) * (1 - CURVE_FRACTION)), run["seed"])
+        model.set_params(callbacks=(lambda _: curve.append(_accuracy(model.network_, held_out)),))
     table = simulate_labels(
         train.y, confusion, labels_per_item=run["density"], random_state=run["seed"]
     )

@@ -22,7 +22,7 @@ METHOD_NAMES = {
     "crossfit": "cross-fitted EM (ours)",
     "auto": "CrowdClassifier (ours)",
 }
-"""Methods in tables and figures, where their short name does not do."""
+"""Names of methods in tables and figures, if not their short name."""
 
 SELECTION = {
     "likelihood": "epoch chosen by the likelihood of held-out labels",
@@ -42,12 +42,12 @@ class Published(NamedTuple):
 
 
 def method_name(method: str) -> str:
-    """Return how a method is called in tables and figures."""
+    """Return the name of a method in tables and figures."""
     return METHOD_NAMES.get(method, method)
 
 
 def density_name(density: int, results: Sequence[Result]) -> str:
-    """Return how a number of labels per item is called; "dense" if all annotators label all."""
+    """Return the name of a number of labels per item; "dense" if all annotators label all."""
     if density == 1:
         return "one label per item"
     dense = any(len(r["true_skills"]) == density == r["density"] for r in results)
@@ -68,12 +68,12 @@ def markdown(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 
     return "\n".join("| " + " | ".join(row) + " |" for row in (headers, rule, *rows))
 
 
-def mean_and_deviation(values: Sequence[float], places: int = 2) -> str:
+def mean_and_deviation(values: Sequence[float]) -> str:
     """Return the mean, with the deviation if there are several values; "" for none."""
     if not values:
         return ""
-    mean = f"{np.mean(values):.{places}f}"
-    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{places}f}"
+    deviation = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.2f}{deviation}"
 
 
 def write_skill_page(
@@ -134,7 +134,7 @@ def beside_published(
 
 
 def _compared(own: Sequence[Result], paper: Published | None, unit: int | None) -> list[str]:
-    accuracy, *errors = "", *([""] if unit is None else ["", ""])
+    accuracy, errors = "", [""] if unit is None else ["", ""]
     if paper is not None:
         accuracy = f"{paper.accuracy:.2f} ± {paper.accuracy_deviation:.2f}"
         if paper.cm_error is not None:
@@ -176,7 +176,7 @@ def _seconds(results: Sequence[Result]) -> str:
 
 
 def _provenance(results: Sequence[Result]) -> str:
-    """Return by which protocol, on which device and by which versions results were made."""
+    """Return the protocol, device and versions that results come from."""
     if not results:
         return "No runs."
 

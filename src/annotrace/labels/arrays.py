@@ -68,7 +68,7 @@ def labels_in_arrays(arrays: Arrays, names: ColumnNames, source: str) -> Columns
     layout = _find_columns(arrays, names, source)
     if layout is None:
         return _labels_in_answers(arrays, names, source)
-    chosen = [layout.item, layout.annotator, layout.label, layout.truth]
+    chosen = (layout.item, layout.annotator, layout.label, layout.truth)
     used = {name: arrays[name] for name in chosen if name is not None}
     if len({len(array) for array in used.values()}) > 1:
         raise InputError(f"{source}: expected arrays of equal length, but {_describe(used)}.")

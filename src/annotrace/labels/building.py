@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from annotrace.labels.vocabulary import (
     look_up,
     sort_names,
 )
+
+TableParts: TypeAlias = dict[str, Any]
+"""The arguments of `LabelTable`, by name."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +75,6 @@ class Columns:
     positional: bool = False
 
 
-class TableParts(TypedDict):
-    """The arguments of `LabelTable` that columns determine."""
-
-    item: Codes
-    annotator: Codes
-    label: Codes
-    items: Names
-    annotators: Names
-    classes: Names
-    truth: Codes | None
-    positional: bool
-    source: str | None
-
-
 def build_parts(columns: Columns, options: TableOptions) -> TableParts:
     """Check the labels, encode the classes and return the parts of the table."""
     for role in ("item", "annotator", "label"):
@@ -115,7 +104,6 @@ def build_parts(columns: Columns, options: TableOptions) -> TableParts:
         "classes": classes,
         "truth": None if columns.truth is None else _encode_truth(columns, columns.truth, classes),
         "positional": columns.positional,
-        "source": None,
     }
 
 

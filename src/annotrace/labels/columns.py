@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -43,9 +43,8 @@ class Layout:
 
     Attributes
     ----------
-    item : column name
-    annotator, label : column name, or None in the wide form
-    truth : column name, or None
+    item, annotator, label, truth : column name or None
+        `annotator` and `label` are None in the wide form.
     answers : tuple of column names
         One per annotator in the wide form; empty in the long form.
     """
@@ -79,7 +78,12 @@ def find_roles(columns: Sequence[Any], names: ColumnNames, source: str) -> dict[
     found = {
         role: find_column(columns, role, source, name) for role, name in names._asdict().items()
     }
-    _check_distinct_roles(found, source)
+    for (role, name), (other, same) in combinations(found.items(), 2):
+        if name is not None and name == same:
+            raise InputError(
+                f"{source}: {name!r} cannot be both the {role} and the {other} column. Name both "
+                f"with {role}= and {other}= (--{role}, --{other})."
+            )
     return found
 
 
@@ -120,15 +124,6 @@ def check_distinct(columns: Sequence[Any], source: str) -> None:
             raise InputError(
                 f"{source}: columns {first + 1} and {position + 1} are both named {name!r}. "
                 "Rename one of them."
-            )
-
-
-def _check_distinct_roles(found: Mapping[str, Any], source: str) -> None:
-    for (role, name), (other, same) in combinations(found.items(), 2):
-        if name is not None and name == same:
-            raise InputError(
-                f"{source}: {name!r} cannot be both the {role} and the {other} column. Name both "
-                f"with {role}= and {other}= (--{role}, --{other})."
             )
 
 

@@ -41,7 +41,6 @@ class Document:
 
     Attributes
     ----------
-    path : Path
     unit : str
         The name of a record in messages: line, record, row or element.
     head : sequence
@@ -145,10 +144,10 @@ def _open_xml(path: Path, start: bytes) -> Document | None:
             f"{path}: invalid XML ({error}). If the file is truncated, export it again."
         ) from None
 
-    def refuse() -> Sheet:
+    def raise_error() -> Sheet:
         raise InputError(f"{path} is XML in an unknown format. Only CVAT for images is supported.")
 
-    return Document(path, "element", [root], lambda: enumerate(root, start=1), refuse)
+    return Document(path, "element", [root], lambda: enumerate(root, start=1), raise_error)
 
 
 JSON = FileType((".json", ".jsonl", ".ndjson", ".manifest"), _open_json)

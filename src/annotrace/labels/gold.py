@@ -37,10 +37,10 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
     if is_series(gold):
         gold = _resolve_series(table, gold)
     if isinstance(gold, Mapping):
-        filled = {name: value for name, value in gold.items() if is_filled(value)}
-        item = look_up(as_names(list(filled)), table.items)
-        _check_found(item, list(filled), "items", "the table does not have them")
-        classes = list(filled.values())
+        given = {name: value for name, value in gold.items() if is_filled(value)}
+        item = look_up(as_names(list(given)), table.items)
+        _check_found(item, list(given), "items", "the table does not have them")
+        classes = list(given.values())
     else:
         listed = as_answers(gold).astype(object)
         if listed.shape != (table.n_items,):
@@ -48,7 +48,8 @@ def known_classes(table: LabelTable, gold: Gold) -> Codes:
                 f"Expected `gold` to have shape ({table.n_items},), a class or None for each "
                 f"item, but got {listed.shape}."
             )
-        item = np.flatnonzero([_is_known(value) for value in listed]).astype(np.int32)
+        filled = [is_filled(value) and bool(value != -1) for value in listed]
+        item = np.flatnonzero(filled).astype(np.int32)
         classes = listed[item].tolist()
     if classes:
         code = look_up(as_names(classes), table.classes)
@@ -76,10 +77,6 @@ def _resolve_series(table: LabelTable, series: Any) -> Gold:
             "Pass gold.to_dict() to match by name, or gold.tolist() to match by position."
         )
     return series  # type: ignore[no-any-return]
-
-
-def _is_known(value: Any) -> bool:
-    return is_filled(value) and bool(value != -1)
 
 
 def _check_found(code: NDArray[Any], names: list[Any], what: str, why: str) -> None:

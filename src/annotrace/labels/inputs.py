@@ -29,7 +29,17 @@ from annotrace.labels.vocabulary import as_answers, encode_values
 
 def long_parts(frame: Any, names: ColumnNames, options: TableOptions) -> TableParts:
     """Return the parts of a table from one row per label; see `LabelTable.from_long`."""
-    return build_parts(_long_labels(frame, names), options)
+    sheet = _sheet_from_frame(frame)
+    if is_flat(sheet.columns):
+        return build_parts(_labels_in_argilla(frame, names), options)
+    layout = find_layout(sheet.columns, names, sheet.source)
+    if layout.wide:
+        raise InputError(
+            f"{sheet.source} has an item column {layout.item!r} but no columns for the annotator "
+            "and the label. Name them with annotator= and label=, or use from_wide if there is one "
+            "column per annotator."
+        )
+    return build_parts(labels_in_sheet(sheet, layout), options)
 
 
 def wide_parts(
@@ -47,20 +57,6 @@ def wide_parts(
             )
         return build_parts(_wide_labels(answers, names), options)
     return build_parts(labels_in_array(_as_array(answers), items, annotators), options)
-
-
-def _long_labels(frame: Any, names: ColumnNames) -> Columns:
-    sheet = _sheet_from_frame(frame)
-    if is_flat(sheet.columns):
-        return _labels_in_argilla(frame, names)
-    layout = find_layout(sheet.columns, names, sheet.source)
-    if layout.wide:
-        raise InputError(
-            f"{sheet.source} has an item column {layout.item!r} but no columns for the annotator "
-            "and the label. Name them with annotator= and label=, or use from_wide if there is one "
-            "column per annotator."
-        )
-    return labels_in_sheet(sheet, layout)
 
 
 def _wide_labels(answers: Any, names: ColumnNames) -> Columns:

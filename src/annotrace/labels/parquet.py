@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
@@ -20,24 +20,27 @@ Features: TypeAlias = Mapping[str, Any]
 def _open(path: Path, start: bytes) -> Document | None:
     if not start.startswith((PARQUET, ARROW)):
         return None
-    import polars as pl
-
     content, is_arrow = io.BytesIO(read_bytes(path)), start.startswith(ARROW)
-    try:
-        frame = pl.read_ipc_stream(content) if is_arrow else pl.read_parquet(content)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first_line = str(error).split("\n", 1)[0]
-        kind = "arrow" if is_arrow else "parquet"
-        raise InputError(f"{path} is a damaged {kind} file ({first_line}).") from None
+    frame = read_frame(content, path, "arrow" if is_arrow else "parquet")
     if len(frame) == 0:
         raise InputError(f"{path} has no rows.")
-    features = _arrow_features(path) if is_arrow else _parquet_features(content)
-    frame = name_classes(frame, features)
+    frame = name_classes(frame, _read_features(path, content, is_arrow))
     head = [record for _, record in frame_records(frame.head(HEAD))]
     return Document(path, "row", head, lambda: frame_records(frame), lambda: _sheet(frame, path))
 
 
 PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
+
+
+def read_frame(content: IO[bytes], path: Path, kind: str) -> Any:
+    """Read a polars frame from a file whose `kind` is "parquet" or "arrow"."""
+    import polars as pl
+
+    try:
+        return (pl.read_ipc_stream if kind == "arrow" else pl.read_parquet)(content)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first_line = str(error).split("\n", 1)[0]
+        raise InputError(f"{path} is a damaged {kind} file ({first_line}).") from None
 
 
 def _sheet(frame: Any, path: Path) -> Sheet:
@@ -65,24 +68,17 @@ def name_classes(frame: Any, features: Features) -> Any:
     return frame
 
 
-def _arrow_features(path: Path) -> Features:
-    """Read the description that Hugging Face saves next to an arrow file; empty if none."""
-    info = path.parent / "dataset_info.json"
-    return _parse_features(info.read_text(encoding="utf-8")) if info.is_file() else {}
-
-
-def _parquet_features(content: io.BytesIO) -> Features:
-    """Read the description that Hugging Face saves inside a parquet file; empty if none."""
+def _read_features(path: Path, content: io.BytesIO, is_arrow: bool) -> Features:
+    """Read the description that Hugging Face saves next to arrow or inside parquet; {} if none."""
     import polars as pl
 
     content.seek(0)
-    return _parse_features(pl.read_parquet_metadata(content).get("huggingface", "{}"), "info")
-
-
-def _parse_features(info: str, key: str | None = None) -> Features:
     try:
-        parsed = json.loads(info)
-        features = (parsed[key] if key else parsed)["features"]
-    except (ValueError, KeyError, TypeError):
+        if is_arrow:
+            info = json.loads((path.parent / "dataset_info.json").read_text(encoding="utf-8"))
+        else:
+            info = json.loads(pl.read_parquet_metadata(content)["huggingface"])["info"]
+        features = info["features"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
         return {}
     return features if isinstance(features, dict) else {}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
-
-import numpy as np
 
 from annotrace.errors import InputError, count
 from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
@@ -22,9 +19,10 @@ from annotrace.labels.formats.base import Answer, Questions, Skipped
 from annotrace.labels.parquet import PARQUET_OR_ARROW
 from annotrace.labels.sheets import labels_in_sheet, stack_sheets
 from annotrace.labels.spreadsheets import DELIMITED, XLSX
-from annotrace.labels.vocabulary import TEXT, Coded, encode
+from annotrace.labels.vocabulary import Coded, encode_values
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
+_Located: TypeAlias = tuple[Document, Answer]
 
 # Tried in this order: an xlsx file is a zip archive like npz, and any text may be delimited.
 FILE_TYPES = (PARQUET_OR_ARROW, XLSX, NPY_OR_NPZ, JSON, XML, DELIMITED)
@@ -44,15 +42,9 @@ class ExportOptions:
 
 
 class Imported(NamedTuple):
-    """A summary of what was read from an export.
+    """What was read from an export: format, question, and the number of skipped answers by reason.
 
-    Attributes
-    ----------
-    title : str
-        The format.
-    question : str or None
-        The question whose answers were read, if the format has several.
-    skipped : mapping of reason to count
+    `question` is None if the format has no questions.
     """
 
     title: str
@@ -148,7 +140,10 @@ def find_format(documents: Sequence[Document], name: str | None) -> Format | Non
     """Return the named format, else the one detected by content; None if they are tables."""
     if name is not None:
         return _by_name(name)
-    found = [_sniff(document) for document in documents]
+    found = [
+        next((known for known in FORMATS if any(map(known.sniff, document.head))), None)
+        for document in documents
+    ]
     for document, other in zip(documents, found, strict=True):
         if other is not found[0]:
             raise InputError(
@@ -157,10 +152,6 @@ def find_format(documents: Sequence[Document], name: str | None) -> Format | Non
                 "(--from)."
             )
     return found[0]
-
-
-def _sniff(document: Document) -> Format | None:
-    return next((known for known in FORMATS if any(map(known.sniff, document.head))), None)
 
 
 def _title(format: Format | None) -> str:
@@ -176,49 +167,40 @@ def _by_name(name: str) -> Format | None:
     return known[name]
 
 
-@dataclass
-class _Gathered:
-    """Answers of several documents, concatenated."""
-
-    items: list[str] = field(default_factory=list)
-    annotators: list[str] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-
-    def add(self, answer: Answer, annotator: str) -> None:
-        self.items.append(answer.item)
-        self.annotators.append(annotator)
-        self.labels.append(answer.label)
-        self.numbers.append(answer.number)
-
-
 def import_answers(
     documents: Sequence[Document], format: Format, options: ExportOptions, item: str | None
 ) -> tuple[Columns, Imported]:
     """Read the answers of documents of one format, and count the skipped ones."""
     questions, skipped = Questions(options.question), Counter[str]()
-    labels, truth = _Gathered(), _Gathered()
+    labels, truth = list[_Located](), list[_Located]()
     file_names = names_of_files([document.path for document in documents])
     for document, file_name in zip(documents, file_names, strict=True):
         if document.records is None:
             raise InputError(f"{document.path} is neither JSON nor XML, so not {format.title}.")
-        for part in (labels, truth):
-            part.starts.append(len(part.items))
         for answer in format.read(document, questions, item):
             if isinstance(answer, Skipped):
                 skipped[answer.reason] += 1
             elif answer.is_truth:
-                truth.add(answer, "")
+                truth.append((document, answer))
             else:
                 name = answer.annotator or options.annotator_name or file_name
-                labels.add(answer, _check_annotator(name, document.place(answer.number)))
+                if name is None:
+                    raise InputError(
+                        f"{document.place(answer.number)}: the file does not name the annotator. "
+                        "Name the annotator with annotator_name= (--annotator-name), or read one "
+                        "file per annotator, named after them."
+                    )
+                labels.append((document, answer._replace(annotator=name)))
     source = str(documents[0].path)
     questions.check_found(source)
-    if not labels.items:
-        raise InputError(_no_labels(source, format, skipped))
+    if not labels:
+        details = f" ({describe_skipped(skipped)})" if skipped else ""
+        raise InputError(
+            f"{source} is read as {format.title} and has no labels{details}. Export answers that "
+            "are classes, or name the format with format= (--from)."
+        )
     question = questions.wanted or next(iter(questions.found), None)
-    return _columns(labels, truth, documents), Imported(format.title, question, dict(skipped))
+    return _columns(labels, truth, source), Imported(format.title, question, dict(skipped))
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str | None]:
@@ -235,44 +217,21 @@ def names_of_files(paths: Sequence[Path]) -> list[str | None]:
     return list(folders) if len(set(folders)) == len(paths) else [str(path) for path in paths]
 
 
-def _check_annotator(name: str | None, place: str) -> str:
-    if name is None:
-        raise InputError(
-            f"{place}: the file does not name the annotator. Name the annotator with "
-            "annotator_name= (--annotator-name), or read one file per annotator, named after them."
-        )
-    return name
-
-
-def _columns(labels: _Gathered, truth: _Gathered, documents: Sequence[Document]) -> Columns:
+def _columns(labels: list[_Located], truth: list[_Located], source: str) -> Columns:
     def where(row: int, role: str) -> str:
-        part = truth if role == "truth" else labels
-        document = documents[bisect_right(part.starts, row) - 1]
+        document, answer = (truth if role == "truth" else labels)[row]
         what = "item" if role == "item" else f"{role} of item"
-        return f"{document.place(part.numbers[row])}, {what} {part.items[row][:60]!r}"
+        return f"{document.place(answer.number)}, {what} {answer.item[:60]!r}"
 
-    items = _coded(labels.items + truth.items)
-    n_labels = len(labels.items)
+    item, n_labels = encode_values([answer.item for _, answer in labels + truth]), len(labels)
     return Columns(
-        str(documents[0].path),
-        item=Coded(items.codes[:n_labels], items.names),
-        annotator=_coded(labels.annotators).sorted(),
-        label=_coded(labels.labels),
+        source,
+        item=Coded(item.codes[:n_labels], item.names),
+        annotator=encode_values([answer.annotator for _, answer in labels]).sorted(),
+        label=encode_values([answer.label for _, answer in labels]),
         where=where,
-        truth=_coded(truth.labels) if truth.items else None,
-        truth_item=items.codes[n_labels:],
-    )
-
-
-def _coded(names: list[str]) -> Coded:
-    return Coded(*encode(np.array(names, dtype=TEXT)))
-
-
-def _no_labels(source: str, format: Format, skipped: Mapping[str, int]) -> str:
-    details = f" ({describe_skipped(skipped)})" if skipped else ""
-    return (
-        f"{source} is read as {format.title} and has no labels{details}. Export answers that are "
-        "classes, or name the format with format= (--from)."
+        truth=encode_values([answer.label for _, answer in truth]) if truth else None,
+        truth_item=item.codes[n_labels:],
     )
 
 

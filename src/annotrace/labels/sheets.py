@@ -23,7 +23,6 @@ class Sheet:
     ----------
     source : str
         The file, or "the frame", for messages.
-    columns : sequence of column names
     column : callable
         Returns an encoded column by its name.
     name_cell : callable or None

@@ -136,9 +136,7 @@ def _records(text: str, separator: str, source: str) -> Iterator[Row]:
             yield number, record
 
 
-def _table_from_rows(
-    header: list[str], rows: list[tuple[int, list[str]]], source: str
-) -> TextTable:
+def _table_from_rows(header: list[str], rows: list[Row], source: str) -> TextTable:
     import polars as pl
 
     if not rows:

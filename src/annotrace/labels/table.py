@@ -236,20 +236,16 @@ class LabelTable:
         truth : array-like of int, shape (n_items,), optional
             The true class of each item, -1 if unknown.
         """
-        sizes = {
-            "item": n_codes(item, "item") if n_items is None else n_items,
-            "annotator": n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
-            "label": n_codes(label, "label") if n_classes is None else n_classes,
-        }
-        names = [np.arange(size, dtype=np.int32) for size in sizes.values()]
-        return cls(
-            *check_columns([item, annotator, label], sizes),
-            items=names[0],
-            annotators=names[1],
-            classes=names[2],
-            truth=None if truth is None else check_truth(truth, sizes["item"], sizes["label"]),
-            positional=True,
+        sizes = (
+            n_codes(item, "item") if n_items is None else n_items,
+            n_codes(annotator, "annotator") if n_annotators is None else n_annotators,
+            n_codes(label, "label") if n_classes is None else n_classes,
         )
+        items, annotators, classes = (np.arange(size, dtype=np.int32) for size in sizes)
+        columns: Any = (item, annotator, label)
+        names: Any = {"items": items, "annotators": annotators, "classes": classes}
+        known: Any = truth
+        return cls(*columns, **names, truth=known, positional=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {part.name: getattr(self, part.name) for part in fields(self) if part.init}

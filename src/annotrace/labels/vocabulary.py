@@ -34,10 +34,12 @@ def as_names(values: ArrayLike | Iterable[Any]) -> Names:
         raise InputError(f"Expected names in one dimension, but got shape {array.shape}.")
     if array.dtype.kind in "iu" or array.dtype == TEXT:
         return array
-    if array.dtype.kind == "f" and _are_int64(array):
+    # float64, because float16 cannot hold the limit.
+    if _are_whole(array) and np.all(abs(array) < np.float64(_INT64_LIMIT)):
         return array.astype(np.int64)
     if array.dtype.kind in "OfbSU":
-        return np.array([_to_str(value) for value in array.tolist()], dtype=TEXT)
+        listed = array.tolist()
+        return np.array([v.decode() if isinstance(v, bytes) else str(v) for v in listed], TEXT)
     raise InputError(f"Expected names to be text or integers, but got {array.dtype}.")
 
 
@@ -52,15 +54,6 @@ def _as_array(values: ArrayLike | Iterable[Any]) -> NDArray[Any]:
         fits = all(-_INT64_LIMIT <= value < _INT64_LIMIT for value in listed)
         return np.array(listed if fits else list(map(str, listed)), np.int64 if fits else TEXT)
     return np.asarray(values if isinstance(values, np.ndarray) else listed)
-
-
-def _are_int64(array: NDArray[Any]) -> bool:
-    # float64, because float16 cannot hold the limit.
-    return bool(np.all((abs(array) < np.float64(_INT64_LIMIT)) & (array == np.floor(array))))
-
-
-def _to_str(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def as_text(names: Names) -> Names:
@@ -229,11 +222,12 @@ def encode_answers(array: NDArray[Any], source: str) -> Coded:
             f"shape {array.shape}."
         )
     flat = array.ravel()
-    if flat.dtype.kind == "i" or _are_whole_floats(flat):
+    if flat.dtype.kind == "i" or _are_whole(flat):
         filled = _filled(flat) & (flat != -1)
         return _encode_filled(filled, as_names(flat[filled]))
     if flat.dtype.kind == "O":
-        return encode_values([None if _is_minus_one(value) else value for value in flat])
+        cells = [None if isinstance(cell, Real) and cell == -1 else cell for cell in flat]
+        return encode_values(cells)
     return encode_values(flat)
 
 
@@ -293,16 +287,13 @@ def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
     return np.ones(len(array), bool)
 
 
-def _are_whole_floats(array: NDArray[Any]) -> bool:
+def _are_whole(array: NDArray[Any]) -> bool:
+    """Whether an array has floats, all of them whole numbers or NaN."""
     return array.dtype.kind == "f" and bool(np.all(np.isnan(array) | (array == np.floor(array))))
 
 
-def _is_minus_one(value: Any) -> bool:
-    return isinstance(value, Real) and value == -1
-
-
 def _list_to_json(value: Any) -> Any:
-    """Write a list as JSON; several labels per cell are refused later, where the row is known."""
+    """Write a list as JSON; the error for several labels is raised where the row is known."""
     if isinstance(value, list | tuple | np.ndarray):
         return json.dumps(list(value), default=str)
     return value

@@ -19,9 +19,6 @@ from annotrace.labels.frames import frame_from_table
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
 
-# Significant digits of the numbers in csv files.
-DIGITS = 6
-
 
 def write_table(table: LabelTable, path: str | Path) -> None:
     """Write the labels of a table in the long form, one row per label.
@@ -54,7 +51,7 @@ def write_csv(frame: Any, path: Path) -> None:
     import polars.selectors as cs
 
     # Rounding leaves values like 1.6917899999999996e-16; float32 prints six digits.
-    short = cs.float().round_sig_figs(DIGITS).cast(pl.Float32)
+    short = cs.float().round_sig_figs(6).cast(pl.Float32)
     with atomic_write(path) as file:
         frame.with_columns(short).write_csv(file)
 
@@ -95,22 +92,11 @@ def write_classes(
     write_csv(pl.DataFrame(columns), path)
 
 
-def write_confusion(
-    folder: Path,
-    table: LabelTable,
-    confusion: NDArray[Any],
-    prior_counts: NDArray[Any] | None = None,
-) -> None:
-    """Write confusion.npz: the matrices, the names of their axes, and prior counts."""
-    arrays: dict[str, Any] = {
-        "confusion": confusion,
-        "annotators": np.array(table.annotators.tolist()),
-        "classes": np.array(table.classes.tolist()),
-    }
-    if prior_counts is not None:
-        arrays["past"] = prior_counts
+def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
+    """Write confusion.npz: the matrices, and the names of annotators and classes."""
+    names = {"annotators": table.annotators.tolist(), "classes": table.classes.tolist()}
     with atomic_write(folder / "confusion.npz") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, confusion=confusion, **names)
 
 
 @contextmanager

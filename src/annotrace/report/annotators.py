@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,11 +53,8 @@ class AnnotatorRow(NamedTuple):
     ----------
     rank : int
         From 1, by skill.
-    name : str
-    n_labels : int
     skill, low, high : float or None
         None if annotators are not modelled; all that follows is then empty.
-    remarks : sequence of Remark
     against : {"above", "below", "like", ""}
         Compared with the crowd, if the interval says so.
     matrix : sequence of sequence of Cell
@@ -91,7 +88,6 @@ class AnnotatorSection(NamedTuple):
     ----------
     shown : list of AnnotatorRow
         By skill, or by labels if annotators are not modelled.
-    n_left_out : int
     crowd_skill : float or None
         The mean diagonal of the crowd's matrix.
     chance : float
@@ -116,8 +112,7 @@ def annotator_section(view: ReportView) -> AnnotatorSection:
     if view.diagnosis is not None:
         pool = crowd_matrix(view)
         skill = float(np.diagonal(pool).mean())
-        details = _details(view, view.diagnosis, shown, pool)
-        rows = [row._replace(**own) for row, own in zip(rows, details, strict=True)]
+        rows = _with_skills(rows, view, view.diagnosis, shown, pool)
     chance = 1 / max(table.n_classes, 1)
     return AnnotatorSection(rows, table.n_annotators - len(shown), skill, chance)
 
@@ -138,7 +133,7 @@ def crowd_matrix(view: ReportView) -> Array:
 def frequent_errors(matrix: Array, pool: Array, names: list[str], n: int) -> list[ClassError]:
     """List the most frequent errors of a matrix (n_classes, n_classes), beside the pool's."""
     wrong = np.where(np.eye(len(matrix), dtype=bool), 0, matrix)
-    return _cells_at(_largest(wrong, n), matrix, pool, names)
+    return _largest_cells(wrong, n, matrix, pool, names)
 
 
 def _normalize(counts: Array) -> Array:
@@ -159,40 +154,37 @@ def _choose(result: CrowdResult) -> NDArray[np.int64]:
     return np.unique(np.concatenate([most[:n], best[:n], worst[:n]]))
 
 
-def _details(
-    view: ReportView, diagnosis: Diagnosis, shown: NDArray[np.int64], pool: Array
-) -> list[dict[str, Any]]:
-    """Return what else each row says if annotators are modelled."""
+def _with_skills(
+    rows: list[AnnotatorRow],
+    view: ReportView,
+    diagnosis: Diagnosis,
+    shown: NDArray[np.int64],
+    pool: Array,
+) -> list[AnnotatorRow]:
+    """Add what is known if annotators are modelled."""
     annotators = view.result.annotators
     names = [str(name) for name in view.table.classes.tolist()]
-    crowd_skill = float(np.diagonal(pool).mean())
+    crowd = float(np.diagonal(pool).mean())
     skill, (low, high) = annotators.skill, annotators.skill_interval()
     matrices, cells = annotators.mean[shown], annotators.cell_interval(annotators=shown)
     # +1 where an annotator significantly reports a class more often than the crowd, -1 less often.
     signs = (cells[0] > pool).astype(int) - (cells[1] < pool)
     signs[np.abs(matrices - pool) < _NOTABLE] = 0
+    apart = np.where(signs != 0, np.abs(matrices - pool), 0)
     readable = len(names) <= MAX_MATRIX_CLASSES
     return [
-        {
-            "skill": float(skill[k]),
-            "low": float(low[k]),
-            "high": float(high[k]),
-            "remarks": _remarks(diagnosis, k),
-            "against": "above"
-            if low[k] > crowd_skill
-            else "below"
-            if high[k] < crowd_skill
-            else "like",
-            "matrix": _matrix_cells(matrix, sign) if readable else [],
-            "differences": _differences(matrix, sign, pool, names),
-            "errors": [] if readable else frequent_errors(matrix, pool, names, _ERRORS),
-        }
-        for k, matrix, sign in zip(shown.tolist(), matrices, signs, strict=True)
+        row._replace(
+            skill=float(skill[k]),
+            low=float(low[k]),
+            high=float(high[k]),
+            remarks=_remarks(diagnosis, k),
+            against="above" if low[k] > crowd else "below" if high[k] < crowd else "like",
+            matrix=_matrix_cells(matrix, sign) if readable else [],
+            differences=_largest_cells(distance, _DIFFERENCES, matrix, pool, names),
+            errors=[] if readable else frequent_errors(matrix, pool, names, _ERRORS),
+        )
+        for row, k, matrix, sign, distance in zip(rows, shown, matrices, signs, apart, strict=True)
     ]
-
-
-def _compare(low: float, high: float, crowd_skill: float) -> str:
-    return "above" if low > crowd_skill else "below" if high < crowd_skill else "like"
 
 
 def _remarks(diagnosis: Diagnosis, annotator: int) -> list[Remark]:
@@ -213,23 +205,13 @@ def _matrix_cells(matrix: Array, signs: Array) -> list[list[Cell]]:
     ]
 
 
-def _differences(matrix: Array, signs: Array, pool: Array, names: list[str]) -> list[ClassError]:
-    """List the largest significant differences from the crowd."""
-    apart = np.where(signs != 0, np.abs(matrix - pool), 0)
-    return _cells_at(_largest(apart, _DIFFERENCES), matrix, pool, names)
-
-
-def _cells_at(
-    places: list[tuple[int, int]], matrix: Array, pool: Array, names: list[str]
+def _largest_cells(
+    values: Array, n: int, matrix: Array, pool: Array, names: list[str]
 ) -> list[ClassError]:
-    return [
-        ClassError(names[i], names[j], float(matrix[i, j]), float(pool[i, j])) for i, j in places
-    ]
-
-
-def _largest(values: Array, n: int) -> list[tuple[int, int]]:
-    """Return the places of the largest values above 0, the largest first."""
+    """List the n cells of a matrix with the largest values above 0, the largest first."""
     flat = np.argsort(-values, axis=None, kind="stable")[:n]
-    rows, columns = np.unravel_index(flat, values.shape)
-    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
-    return [(i, j) for i, j in pairs if values[i, j] > 0]
+    return [
+        ClassError(names[i], names[j], float(matrix[i, j]), float(pool[i, j]))
+        for i, j in zip(*np.unravel_index(flat, values.shape), strict=True)
+        if values[i, j] > 0
+    ]

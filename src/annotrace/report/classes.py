@@ -31,14 +31,12 @@ class ClassRow(NamedTuple):
 
     Attributes
     ----------
-    name : str
     n_items : int
         Items with this estimated class.
     n_labels : int
         Labels that report it.
     recognised : float
         Share of the labels of its items that report it.
-    confused_with : list of ClassError
     margin : Estimate or None
         How much more often its items receive its label than items of any other class do.
     is_weak : bool
@@ -59,9 +57,6 @@ class ClassSection(NamedTuple):
 
     Attributes
     ----------
-    names : list of str
-    shown : list of ClassRow
-    n_left_out : int
     matrix : list of list of Cell
         Of the crowd, [true][reported]; empty if there are too many classes.
     errors : list of ClassError
@@ -109,8 +104,10 @@ def class_section(view: ReportView) -> ClassSection:
 
 
 def _confused_with(pool: Array, k: int, names: list[str]) -> list[ClassError]:
-    only = np.where((np.arange(len(pool)) == k)[:, None] & (pool >= 0.01), pool, 0)
-    return frequent_errors(only, pool, names, _CONFUSED_WITH)
+    errors = np.where(np.arange(len(pool)) == k, 0, pool[k])
+    most = np.argsort(-errors, kind="stable")[:_CONFUSED_WITH]
+    shares = [(names[j], float(errors[j])) for j in most if errors[j] >= 0.01]
+    return [ClassError(names[k], other, share, share) for other, share in shares]
 
 
 def _margin(view: ReportView, k: int) -> tuple[Estimate | None, bool]:

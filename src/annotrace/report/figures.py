@@ -34,12 +34,12 @@ from annotrace.report.canvas import (
     OTHERS,
     PALE,
     PALETTE,
+    draw_matrix,
     make_plain,
     new_axes,
     shown,
     write_title,
 )
-from annotrace.report.matrix import draw_matrix
 from annotrace.report.view import Fitted, annotator_order
 
 if TYPE_CHECKING:
@@ -65,10 +65,8 @@ def confusion(model: Fitted, annotator: Any = None, ax: Axes | None = None) -> A
     table, matrices, skill = result.table, result.matrices(), result.annotators.skill
     n_labels = table.labels_per_annotator()
     if annotator is None:
-        matrix, mean_skill = (
-            pooled_confusion(matrices, n_labels),
-            np.average(skill, weights=n_labels),
-        )
+        matrix = pooled_confusion(matrices, n_labels)
+        mean_skill = np.average(skill, weights=n_labels)
         name, n_shown = f"All {table.n_annotators:,} annotators", table.n_labels
     else:
         who = _find_annotator(table, annotator)

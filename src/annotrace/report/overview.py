@@ -66,11 +66,8 @@ class Overview(NamedTuple):
 
     Attributes
     ----------
-    headline : Headline
     labels, truth : Share or None
         The shares of correct labels and of correct estimated classes; None if unknown.
-    reasons : tuple of str
-    steps : tuple of Step
     n_unlabelled, n_uncertain, n_wrong, n_flagged : int
         Items without labels, uncertain items, labels that are probably wrong, and annotators who
         need attention.

@@ -21,7 +21,7 @@ from annotrace.labels.vocabulary import look_up
 # From the code of an item to a data URI, or "" if it has no picture.
 Pictures: TypeAlias = Callable[[int], str]
 
-LARGEST = 128
+MAX_SIDE = 128
 
 
 def pictures_of(images: Any, table: LabelTable) -> Pictures:
@@ -75,7 +75,7 @@ def _encode(image: Any) -> str:
     """Return a picture as a data URI: tiny ones unchanged, others as small jpeg."""
     tiny = max(image.size) <= 32
     image = image.convert("L" if image.mode == "L" else "RGB")
-    image.thumbnail((LARGEST, LARGEST))
+    image.thumbnail((MAX_SIDE, MAX_SIDE))
     stream = io.BytesIO()
     image.save(stream, **({"format": "PNG"} if tiny else {"format": "JPEG", "quality": 80}))
     kind = "png" if tiny else "jpeg"

@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
 
 class GivenLabel(NamedTuple):
-    """A label, by whom, and whether it agrees with the estimated class."""
+    """A label of an item, and whether it agrees with the estimated class."""
 
     annotator: str
     label: str
@@ -38,21 +38,18 @@ class UncertainItem(NamedTuple):
 
     Attributes
     ----------
-    name : str
     picture : str
         A data URI, or "".
     choices : list of Choice
         The most probable classes, the estimated one first.
-    is_outdone : bool
+    has_likelier_class : bool
         Whether another class is more probable, since annotators share errors.
-    labels : list of GivenLabel
-    n_more_labels : int
     """
 
     name: str
     picture: str
     choices: list[Choice]
-    is_outdone: bool
+    has_likelier_class: bool
     labels: list[GivenLabel]
     n_more_labels: int
 
@@ -103,7 +100,7 @@ def _uncertain_item(view: ReportView, item: int, pictures: Pictures) -> Uncertai
         name=str(table.items[item]),
         picture=pictures(item),
         choices=[Choice(str(table.classes[k]), float(posterior[k])) for k in classes],
-        is_outdone=bool(posterior.max() > posterior[estimate] + 1e-9),
+        has_likelier_class=bool(posterior.max() > posterior[estimate] + 1e-9),
         labels=[
             GivenLabel(
                 str(table.annotators[table.annotator[row]]),

@@ -32,16 +32,12 @@ class ReportView:
 
     Attributes
     ----------
-    result : CrowdResult
     diagnosis : Diagnosis or None
         None if annotators are not modelled. Its texts use the names of `table`.
     table : LabelTable
         The labels with the names to show, and the truth that the fit has not learned from.
     posterior : ndarray of shape (n_items, n_classes)
         Calibrated class probabilities.
-    method : str
-    params, versions : mapping
-    history : sequence of Epoch
     objective : sequence of float
         After each iteration of an aggregation.
     anonymous : bool
@@ -62,8 +58,8 @@ class ReportView:
     @cached_property
     def confidence(self) -> Array:
         """Calibrated probability of each item's estimated class, shape (n_items,)."""
-        sure: Array = self.posterior[np.arange(len(self.posterior)), self.result.estimate]
-        return sure
+        confidence: Array = self.posterior[np.arange(len(self.posterior)), self.result.estimate]
+        return confidence
 
     @property
     def n_gold(self) -> int:

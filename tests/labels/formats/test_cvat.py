@@ -13,7 +13,7 @@ def test_an_unassigned_job_is_named_after_its_folder():
     assert table.annotators.tolist() == ["ann", "job_12"]
 
 
-def test_tracks_of_videos_are_refused(tmp_path):
+def test_tracks_of_videos_are_rejected(tmp_path):
     (tmp_path / "a.xml").write_text("<annotations><track id='0'/></annotations>")
     with pytest.raises(InputError, match=r"a\.xml, element 1 is a track of a video"):
         LabelTable.read(tmp_path / "a.xml", annotator_name="ann")

@@ -15,7 +15,7 @@ OPTIONS = {
     "doccano/bob.jsonl": {"annotator_name": "bob"},
 }
 
-# What is done to a sample (text that is replaced, or where it is cut), and what is said of it.
+# The damage to a sample (text that is replaced, or where it is cut), and the expected message.
 DAMAGE = [
     ("label_studio.json", 700, "line 17: not JSON"),
     (
@@ -125,7 +125,7 @@ def test_damage_gets_one_line_that_names_file_record_and_remedy(sample, damage, 
 
 
 def put_something_else(value, rng):
-    """Change one place, chosen at random, of what a JSON file holds."""
+    """Change one value of a JSON file, chosen at random."""
     places = []
 
     def walk(node):
@@ -148,7 +148,7 @@ def put_something_else(value, rng):
 def test_any_damage_gives_a_table_or_one_line(sample, tmp_path):
     text = (SAMPLES / sample).read_text(encoding="utf-8")
     by_line = not sample.endswith(".json")
-    rng, told = random.Random(0), []
+    rng, reported = random.Random(0), []
     for _ in range(50):
         records = list(map(json.loads, text.splitlines() if by_line else [text]))
         put_something_else(records, rng)
@@ -156,6 +156,6 @@ def test_any_damage_gives_a_table_or_one_line(sample, tmp_path):
         try:
             LabelTable.read(tmp_path / "a", **OPTIONS.get(sample, {}))
         except InputError as error:
-            told.append(str(error))
-    assert told
-    assert not any("\n" in message for message in told)
+            reported.append(str(error))
+    assert reported
+    assert not any("\n" in message for message in reported)

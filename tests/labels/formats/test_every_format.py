@@ -164,17 +164,17 @@ def test_a_sample_becomes_the_table_written_by_hand(sample, tmp_path):
 def test_no_sample_is_taken_for_another_format(sample):
     for file in list_files(SAMPLES / sample):
         document = open_document(file)
-        said = [known.name for known in FORMATS if any(map(known.sniff, document.head))]
-        assert said == [name for name in [EXPECTED[sample][1]] if name]
+        found = [known.name for known in FORMATS if any(map(known.sniff, document.head))]
+        assert found == [name for name in [EXPECTED[sample][1]] if name]
 
 
 @pytest.mark.parametrize("sample", [name for name in EXPECTED if EXPECTED[name][1]])
 def test_what_is_left_out_is_counted(sample):
-    options, name, _, told = EXPECTED[sample]
+    options, name, _, reported = EXPECTED[sample]
     export = ExportOptions(name, options.get("question"))
     names = ColumnNames(options.get("item"))
     used = read_parts(SAMPLES / sample, names, TableOptions(), export)[1]
-    assert (describe_skipped(used.skipped) if used.skipped else None) == told
+    assert (describe_skipped(used.skipped) if used.skipped else None) == reported
 
 
 def test_items_by_another_field():
@@ -203,7 +203,7 @@ def test_items_by_another_field():
         ("ground_truth_consolidated.manifest", {}, "line 1: a consolidated manifest has one label"),
     ],
 )
-def test_what_a_format_cannot_say_is_asked_for(sample, options, message):
+def test_missing_information_of_a_format_is_requested(sample, options, message):
     with pytest.raises(InputError) as caught:
         LabelTable.read(SAMPLES / sample, **options)
     assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""Names of every kind come through every format as they are."""
+"""Names of every kind are read unchanged from every format."""
 
 import json
 import xml.etree.ElementTree as ET

@@ -14,18 +14,10 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """One label by one annotator.
+    """One label by one annotator, from the record of a given number.
 
-    Attributes
-    ----------
-    number : int
-        The number of its record in the document.
-    item : str
-    annotator : str or None
-        None if the file does not name the annotator.
-    label : str
-    is_truth : bool
-        Whether it is the true class of the item instead of a label.
+    `annotator` is None if the file does not name the annotator; `is_truth` marks the true class
+    of an item instead of a label.
     """
 
     number: int
@@ -46,15 +38,7 @@ Answers: TypeAlias = Iterator[Answer | Skipped]
 
 @dataclass
 class Questions:
-    """The choice of the question whose answers are read.
-
-    Attributes
-    ----------
-    wanted : str or None
-        The question that the caller names.
-    found : list of str
-        All questions found so far.
-    """
+    """The choice of the question to read: the one that the caller names, or the only one found."""
 
     wanted: str | None = None
     found: list[str] = field(default_factory=list)

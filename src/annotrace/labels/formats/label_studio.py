@@ -46,10 +46,10 @@ def _read_full(document: Document, questions: Questions, item: str | None) -> An
 
 
 def _answer(annotation: Record, item: str, questions: Questions) -> Answer | Skipped:
-    answers = _classes_by_control(annotation.objects("result"))
     fields = annotation.fields
     if fields.get("was_cancelled") is True:
         return Skipped("cancelled")
+    answers = _classes_by_control(annotation.objects("result"))
     chosen = questions.choose(answers, annotation.place)
     annotator = _annotator(fields.get("completed_by"))
     return annotation.answer(item, annotator, chosen, fields.get("ground_truth") is True)

@@ -14,14 +14,11 @@ def _sniff(tasks: Any) -> bool:
     return (
         isinstance(tasks, dict)
         and any(tasks.values())
-        and all(isinstance(answers, dict) and _are_labels(answers) for answers in tasks.values())
+        and all(isinstance(answers, dict) for answers in tasks.values())
+        and not any(isinstance(label, dict) for task in tasks.values() for label in task.values())
         and not has_item_column(list(tasks))
         and not has_item_column(list(next(iter(tasks.values()))))
     )
-
-
-def _are_labels(answers: dict[str, Any]) -> bool:
-    return not any(isinstance(label, dict) for label in answers.values())
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Answers:

@@ -44,8 +44,10 @@ def _read(document: Document, questions: Questions, item: str | None) -> Answers
         if answer == "ignore":
             yield Skipped("ignored")
         elif "accept" in fields or "options" in fields:
-            choice = record.answer(name, annotator, fields.get("accept"))
-            yield Skipped("rejected") if answer == "reject" else choice
+            if answer == "reject":
+                yield Skipped("rejected")
+            else:
+                yield record.answer(name, annotator, fields.get("accept"))
         elif questions.choose({_question(record): answer}, record.place) is not None:
             yield Answer(record.number, name, annotator, answer)
 

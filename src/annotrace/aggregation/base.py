@@ -161,7 +161,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         model.load_state_dict(run.modules["annotators"])
         for name, value in run.learned.items():
             setattr(self, name, value)
-        comparable = _is_comparable(problem)
+        comparable = problem.is_comparable
         self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
         self._take(run.result(model))
 
@@ -179,7 +179,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         return True
 
     def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int) -> None:
-        comparable = _is_comparable(problem)
+        comparable = problem.is_comparable
         objective: list[float] = []
         converged, initial = False, state
         while len(objective) < (max_iter if comparable else 1) and not converged:
@@ -195,7 +195,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         self._state, self.versions_ = state, versions()
-        prior = model.class_prior()
+        prior = model.prior
         posterior = _by_class(state, problem.shape[1]).sum(1)
         posterior[problem.uninformed] = prior.to(posterior.dtype)
         highest = (posterior >= posterior.amax(1, keepdim=True) - TIE).numpy()
@@ -286,12 +286,6 @@ def _check_table(table: Any) -> None:
             "`LabelTable.from_long` (one row per label) or `LabelTable.from_wide` (one row per "
             "item)."
         )
-
-
-def _is_comparable(problem: CrowdProblem) -> bool:
-    needed = np.where(problem.gold >= 0, 1, 2)
-    enough = np.any(problem.table.labels_per_item() >= needed)
-    return problem.prior_counts is not None or bool(enough)
 
 
 def _by_class(state: Tensor, n_classes: int) -> Tensor:

@@ -22,8 +22,7 @@ from scipy.special import betaincinv, expit, logit
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
-from annotrace.crowd.em import clamp_to_gold, normalize_joint
-from annotrace.crowd.label_index import LabelIndex
+from annotrace.crowd.problem import CrowdProblem
 
 if TYPE_CHECKING:
     from annotrace.crowd.result import CrowdResult
@@ -48,9 +47,6 @@ class AnnotatorPosterior:
         counts for nothing.
     mean : ndarray of shape (n_annotators, n_classes, n_classes)
         Posterior mean of the confusion matrices; an annotator without labels has the pool's.
-    skill : ndarray of shape (n_annotators,)
-        The mean diagonal of `mean`.
-    skill_variance : ndarray of shape (n_annotators,)
     item_posterior : ndarray of shape (n_items, n_classes)
         The posterior of the true classes under `mean`.
     """
@@ -174,7 +170,7 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
            [ 0., 40.]])
     """
     crowd = _Crowd(result)
-    labels = crowd.count(crowd.start)
+    labels = crowd.count(crowd.start())
     model = AbilityModel.initial(*labels.total.shape).fit(labels)
     for _ in range(N_ROUNDS):
         labels = crowd.count(crowd.posterior(mean_matrices(labels, model)))
@@ -190,31 +186,27 @@ class _Crowd:
     """The labels of a result, for repeated E-steps and counts."""
 
     def __init__(self, result: CrowdResult) -> None:
-        table = result.table
-        self.labels = LabelIndex.from_table(table)
-        self.gold, self.prior_counts = result.gold, result.prior_counts
-        prior = np.broadcast_to(result.prior, (table.n_items, table.n_classes))
-        self.log_prior = self._as_tensor(np.log(np.maximum(prior, SMALLEST_PRIOR)))
-        self.counted = self._as_tensor(result.is_counted[:, None])
-        certain = np.eye(table.n_classes)[result.estimate]
-        self.start = self._as_tensor(certain if result.is_vote else result.posterior)
+        self.result = result
+        self.problem = CrowdProblem(result.table, result.gold, result.prior_counts)
+        self.log_prior = self.problem.tensor(np.log(np.maximum(result.prior, SMALLEST_PRIOR)))
+        self.counted = self.problem.tensor(result.is_counted[:, None])
 
-    def _as_tensor(self, array: NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(np.array(array)).to(self.labels.dtype)
+    def start(self) -> torch.Tensor:
+        """Return the posterior of the fit; shares of votes become the estimated classes."""
+        certain = np.eye(self.problem.shape[1])[self.result.estimate]
+        return self.problem.tensor(certain if self.result.is_vote else self.result.posterior)
 
     def posterior(self, matrices: Array) -> torch.Tensor:
         """Compute the posterior of the items under confusion matrices (the E-step)."""
-        model = FixedMatrices(self._as_tensor(matrices))
-        joint = model.item_log_likelihood(self.labels) + self.log_prior
-        return normalize_joint(clamp_to_gold(joint, self.gold, matrices.shape[1]))[0]
+        model = FixedMatrices(self.problem.tensor(matrices))
+        joint = model.item_log_likelihood(self.problem.labels) + self.log_prior
+        return self.problem.e_step(joint)[0]
 
     def count(self, posterior: torch.Tensor) -> LabelCounts:
         """Count expected labels, those of earlier labels included (the M-step's sum)."""
         weights = posterior * self.counted
-        sums = [self.labels.counts(w).double().numpy() for w in (weights, weights.square())]
-        if self.prior_counts is not None:
-            sums = [part + self.prior_counts for part in sums]
-        return LabelCounts(*sums)
+        counts, squares = (self.problem.counts(w).double().numpy() for w in (weights, weights**2))
+        return LabelCounts(counts, squares)
 
 
 def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:

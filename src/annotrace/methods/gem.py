@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.errors import InputError
 from annotrace.methods.network_estimator import NetworkEstimator
@@ -120,12 +121,10 @@ class GeneralizedEM(NetworkEstimator):
         return log_p
 
     def _count_matrices(self, problem: CrowdProblem, truth: Tensor) -> None:
-        counts = problem.counts(truth.to(problem.dtype)) + self.smoothing
-        # An annotator who labelled no item of a class leaves nothing to divide by.
-        total = counts.sum(2, keepdim=True)
-        uniform = torch.full_like(counts, 1 / counts.shape[2])
-        matrices = torch.where(total > 0, counts / total.clamp_min(1e-30), uniform)
-        self._annotators.set_matrices(matrices)
+        counts = problem.counts(truth.to(problem.dtype))
+        matrices = matrices_from_counts(counts, self.smoothing)
+        # Without smoothing, an annotator who labelled no item of a class has 0 / 0 there.
+        self._annotators.set_matrices(matrices.nan_to_num_(1 / self.table_.n_classes))
 
     def _infer(self, problem: CrowdProblem, log_p: Tensor) -> Tensor:
         log_matrices = self._annotators.log_matrices().cpu().to(problem.dtype)

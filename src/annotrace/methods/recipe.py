@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.crowd.annotator_model import AnnotatorModel
-from annotrace.crowd.em import expected_counts
+from annotrace.crowd.em import expected_counts, matrices_from_counts
 from annotrace.crowd.pool import pooled_confusion
 from annotrace.crowd.temperature import held_out_temperature
 from annotrace.diagnosis.metrics import is_permuted
@@ -261,9 +261,8 @@ def _temperature(estimator: Trainable, data: CrowdData) -> float:
 
 
 def _counted(table: LabelTable, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-    counts = expected_counts(posterior, table) + 1 / table.n_classes
-    matrices: NDArray[np.float64] = counts / counts.sum(axis=2, keepdims=True)
-    return matrices
+    counts = torch.from_numpy(expected_counts(posterior, table))
+    return matrices_from_counts(counts, 1 / table.n_classes).numpy()
 
 
 def is_swapped(model: AnnotatorModel | None, table: LabelTable) -> bool:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import EMModel
-from annotrace.aggregation.saving import SavedRun, save_run
+from annotrace.aggregation.saving import SavableModel, SavedRun
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
-from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.matching import merge_tables
@@ -42,7 +39,7 @@ FEW = 3000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
+class Aggregation(SavableModel):
     """Truth from labels alone, by alternating between items and annotators.
 
     If no item has two labels, and there are neither gold items nor prior counts, nothing compares
@@ -81,11 +78,6 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     random_state: Seed = None
 
-    method: ClassVar[str]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
-
     def fit(
         self,
         table: LabelTable,
@@ -104,6 +96,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_parameters(self)
         _check_table(table)
+        if table.n_labels == 0:
+            raise InputError("Expected a table with labels to learn from, but it has none.")
         problem = CrowdProblem(table, known_classes(table, gold), prior_counts)
         with unchanged_unless_done(self):
             model = self._make_model(problem)
@@ -141,17 +135,12 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         predicted: NDArray[Any] = plain_names(self.table_.classes)[self.result_.estimate]
         return predicted
 
-    def save(self, folder: str | Path) -> None:
-        """Write the result to a folder; `annotrace.load` reads it back."""
-        check_is_fitted(self)
-        save_run(self, Path(folder))
-
     def learned_modules(self) -> dict[str, nn.Module]:
         """Return by name all modules that a saved run must hold."""
         return {"annotators": self.annotator_model_}
 
     def describe(self) -> dict[str, Any]:
-        """Return what a saved run says about the fit, in plain types."""
+        """Return a description of the fit for run.json, in plain types."""
         return {"kind": "aggregation", "ties": int(self.ties_.sum())}
 
     def restore(self, run: SavedRun) -> None:

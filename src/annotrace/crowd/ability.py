@@ -69,6 +69,11 @@ class LabelCounts:
         self.pooled = pooled
         self.accuracy = ((np.diagonal(pooled) + 0.5) / (pooled.sum(axis=1) + 1)).clip(0.01, 0.99)
 
+    def expected_accuracy(self, ability: Array) -> Array:
+        """Return the accuracy in each class by ability alone, shape (n_annotators, n_classes)."""
+        accuracy: Array = expit(logit(self.accuracy) + ability[:, None])
+        return accuracy
+
     def information(self, accuracy: Array, counted: Array) -> Array:
         """Return the observed information about abilities, shape (n_annotators,).
 
@@ -138,7 +143,7 @@ class AbilityModel:
         """Return the model with abilities, errors and strengths fitted to counts."""
         model = self.fit_abilities(labels)
         chosen = _some(labels.n_labels)
-        accuracy = expit(logit(labels.accuracy) + model.ability[chosen, None])
+        accuracy = labels.expected_accuracy(model.ability[chosen])
         return replace(
             model,
             strength=_fit_strength(labels.right[chosen], labels.wrong[chosen], accuracy),
@@ -147,23 +152,12 @@ class AbilityModel:
 
     def fit_abilities(self, labels: LabelCounts) -> AbilityModel:
         """Return the model after a few Newton steps on the abilities, strengths unchanged."""
-        ability, variance, centre, spread = self._newton(labels)
-        return replace(
-            self,
-            ability=ability,
-            variance=variance,
-            centre=centre,
-            spread=spread,
-            errors=_pooled_errors(labels.pooled),
-        )
-
-    def _newton(self, labels: LabelCounts) -> tuple[Array, Array, float, float]:
         ability, centre, precision = self.ability, self.centre, self.spread**-2
         counted = (self.strength + 1) / (self.strength + np.maximum(labels.total, 1))
         labelled = labels.n_labels > 0
         n = labelled.sum() + BROAD_WEIGHT
         for _ in range(N_NEWTON):
-            accuracy = expit(logit(labels.accuracy) + ability[:, None])
+            accuracy = labels.expected_accuracy(ability)
             slope = (counted * (labels.right - labels.total * accuracy)).sum(axis=1)
             slope -= (ability - centre) * precision
             curvature = (counted * labels.total * accuracy * (1 - accuracy)).sum(axis=1)
@@ -173,8 +167,14 @@ class AbilityModel:
             centre = float(ability[labelled].mean()) if labelled.any() else 0.0
             squares = np.square(ability - centre) + variance
             precision = n / float(squares[labelled].sum() + BROAD_WEIGHT * BROAD_SPREAD**2)
-        ability = np.where(labelled, ability, centre)
-        return ability, np.where(labelled, variance, 1 / precision), centre, precision**-0.5
+        return replace(
+            self,
+            ability=np.where(labelled, ability, centre),
+            variance=np.where(labelled, variance, 1 / precision),
+            centre=centre,
+            spread=precision**-0.5,
+            errors=_pooled_errors(labels.pooled),
+        )
 
 
 def _some(n_labels: Array) -> NDArray[np.int64]:

@@ -42,8 +42,6 @@ class CrowdProblem:
         gold: ArrayLike | None = None,
         prior_counts: ArrayLike | None = None,
     ) -> None:
-        if table.n_labels == 0:
-            raise InputError("Expected a table with labels to learn from, but it has none.")
         self.table, self.labels = table, LabelIndex.from_table(table)
         self.dtype = self.labels.dtype
         self.shape = (table.n_annotators, table.n_classes, table.n_classes)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import betaincinv, expit, logit
+from scipy.special import betaincinv
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
@@ -33,6 +33,24 @@ Array = NDArray[np.float64]
 # less than 1 % after the fourth; with a classifier it no longer changes after the first.
 N_ROUNDS = 4
 SMALLEST_PRIOR = 1e-9
+
+
+def diagonals(confusion: NDArray[Any]) -> Array:
+    """Return the accuracy in each class, shape (n_annotators, n_classes)."""
+    accuracies: Array = np.einsum("rkk->rk", confusion)
+    return accuracies
+
+
+def skills(confusion: NDArray[Any]) -> Array:
+    """Return the mean diagonal of each confusion matrix, shape (n_annotators,).
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+        Known matrices, for example; `skill_` is that of the matrices of `AnnotatorPosterior`.
+    """
+    mean_diagonal: Array = diagonals(confusion).mean(axis=1)
+    return mean_diagonal
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +80,7 @@ class AnnotatorPosterior:
     @cached_property
     def skill(self) -> Array:
         """The mean diagonal of `mean`, shape (n_annotators,)."""
-        skill: Array = np.einsum("rkk->rk", self.mean).mean(axis=1)
-        return skill
+        return skills(self.mean)
 
     @cached_property
     def skill_variance(self) -> Array:
@@ -91,7 +108,7 @@ class AnnotatorPosterior:
 
     def diagonal_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Return the intervals of the accuracies in each class, each (n_annotators, n_classes)."""
-        return beta_interval(np.einsum("rkk->rk", self.mean), self._diagonal_total, level)
+        return beta_interval(diagonals(self.mean), self._diagonal_total, level)
 
     def chance_corrected_interval(
         self, class_shares: Array, level: float = 0.9
@@ -114,7 +131,7 @@ class AnnotatorPosterior:
     def _chance_corrected(self, shares: Array) -> tuple[Array, Array]:
         """Return mean and variance; every row is linear in its diagonal, given the errors."""
         largest = max(1 - float(np.square(shares).sum()), 1e-9)
-        diagonal = np.einsum("rkk->rk", self.mean)
+        diagonal = diagonals(self.mean)
         wrong = np.maximum(1 - diagonal, 1e-12)
         by_chance = (self.mean @ shares - shares * diagonal) / wrong
         mean = (shares * (diagonal - self.mean @ shares)).sum(axis=1) / largest
@@ -142,7 +159,7 @@ class AnnotatorPosterior:
         # A wrong cell is (1 - diagonal) times its share of the errors.
         who = annotators
         mean, of_diagonal = self.mean[who], self._diagonal_total[who]
-        wrong = np.maximum(1 - np.einsum("rkk->rk", mean), 1e-12)[:, :, None]
+        wrong = np.maximum(1 - diagonals(mean), 1e-12)[:, :, None]
         share = mean / wrong
         of_share = share * (1 - share) / (self.error_counts[who] + 1)[:, :, None]
         variance: Array = np.square(share) * of_diagonal[:, :, None]
@@ -211,7 +228,7 @@ class _Crowd:
 
 def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
     """Return the posterior mean of the matrices, shape (n_annotators, n_classes, n_classes)."""
-    expected = expit(logit(labels.accuracy) + model.ability[:, None])
+    expected = labels.expected_accuracy(model.ability)
     diagonal = model.strength * expected + SLIPS + labels.right
     diagonal /= model.strength + 2 * SLIPS + labels.total
     mean = labels.counts + model.error_strength * model.errors
@@ -224,9 +241,9 @@ def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
 def _with_variances(
     labels: LabelCounts, model: AbilityModel, mean: Array, item_posterior: NDArray[Any]
 ) -> AnnotatorPosterior:
-    share, diagonal = labels.effective_share(), np.einsum("rkk->rk", mean)
+    share, diagonal = labels.effective_share(), diagonals(mean)
     total = model.strength + 2 * SLIPS + share * labels.total
-    expected = expit(logit(labels.accuracy) + model.ability[:, None])
+    expected = labels.expected_accuracy(model.ability)
     return AnnotatorPosterior(
         counts=labels.counts,
         mean=mean,

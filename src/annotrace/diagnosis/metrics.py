@@ -14,12 +14,6 @@ from scipy.optimize import linear_sum_assignment
 PERMUTED = 0.1
 
 
-def skills(confusion: NDArray[Any]) -> NDArray[Any]:
-    """Return the mean diagonal of each matrix, shape (n_annotators,)."""
-    mean_diagonal: NDArray[Any] = np.diagonal(confusion, axis1=1, axis2=2).mean(axis=1)
-    return mean_diagonal
-
-
 def confusion_error(estimate: NDArray[Any], truth: NDArray[Any]) -> float:
     """Return the paper's error of confusion matrices.
 

@@ -37,10 +37,9 @@ from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
 from annotrace.methods.held_out_em import HeldOutEM
-from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.recipe import MIXUPS, Recipe
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
@@ -320,17 +319,17 @@ class CrossFittedEM(CrowdEstimator):
 
         return objective
 
-    @torch.no_grad()
     def _oof_logits(self, data: CrowdData) -> Tensor:
         """Return the logits of each item by the network that did not learn from it."""
         fold = torch.from_numpy(self.fold_).to(data.device)
-        parts = []
-        self.network_.eval()
-        for item in torch.arange(len(fold), device=data.device).split(PREDICT_BATCH):
+        networks = self._networks.eval()
+
+        def logits(item: Tensor) -> Tensor:
             with autocast(data.device, self.precision):
-                each = self._networks.each(self._networks.stage(data.inputs(item)))
-            parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
-        return torch.cat(parts).cpu().double()
+                each = networks.each(networks.stage(data.inputs(item)))
+            return each[fold[item], torch.arange(len(item), device=item.device)]
+
+        return data.map(logits).cpu().double()
 
     def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature
@@ -344,7 +343,7 @@ class CrossFittedEM(CrowdEstimator):
     def _make_result(self, data: CrowdData) -> CrowdResult:
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
-            log_p = self._logits(data).cpu().double().numpy()[unlabelled]
+            log_p = self.logits(data).cpu().double().numpy()[unlabelled]
             self._posterior[unlabelled] = np.exp(log_p)
         return self._result(self._posterior, self._oof_proba)
 
@@ -367,9 +366,6 @@ class CrossFittedEM(CrowdEstimator):
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.n_folds)]
         )
-
-    def _default_settings(self) -> dict[str, Any]:
-        return PROTOCOLS["default"].training
 
     def _build_modules(self, device: torch.device) -> None:
         sizes = self.table_.n_annotators, self.table_.n_classes

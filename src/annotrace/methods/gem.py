@@ -84,7 +84,7 @@ class GeneralizedEM(NetworkEstimator):
                 self.network_ = self._build_network(data).to(data.device)
             done = self._fit_network(data, truth, settings, trial, step)
             history = join_histories(history, done)
-            log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
+            log_p = torch.log_softmax(self.logits(data).cpu().double(), dim=1)
             self._count_matrices(problem, problem.set_gold(self._counted(truth, log_p)))
             if (loss := held_out_loss(done)) <= lowest or not kept:
                 lowest, kept = loss, copy.deepcopy(self._all_modules().state_dict())

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from annotrace.crowd.losses import label_log_likelihood
 from annotrace.errors import InputError
 from annotrace.labels.codes import split_positions
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.recipe import Initialization, Recipe, Trained, Trial, is_swapped
 from annotrace.methods.warm_start import Previous
@@ -154,10 +154,6 @@ class NetworkEstimator(CrowdEstimator):
         posterior: NDArray[np.float64] = self._make_result(data).posterior
         return posterior
 
-    def current_logits(self, data: CrowdData) -> Tensor:
-        """Return the logits of the network in use, shape (n_items, n_classes)."""
-        return self._logits(data)
-
     def initial_matrices(self) -> NDArray[np.float64]:
         """Return the matrices that a training starts from."""
         n = self.table_.n_classes
@@ -170,9 +166,6 @@ class NetworkEstimator(CrowdEstimator):
         return self._split()[1]
 
     # Steps that methods share
-
-    def _default_settings(self) -> dict[str, Any]:
-        return PROTOCOLS[self.protocol].training
 
     def _or_protocol(self, name: str) -> Any:
         """Return a parameter, or the protocol's value where it is None."""
@@ -205,7 +198,7 @@ class NetworkEstimator(CrowdEstimator):
         @torch.no_grad()
         def held_out_loss() -> float:
             with autocast(data.device, settings.precision):
-                scores = [score(batch) for batch in data.batches(items, PREDICT_BATCH)]
+                scores = [score(batch) for batch in data.batches(items)]
             total = torch.stack([total for total, _ in scores]).sum(0)
             return float(total.min()) / max(sum(n for _, n in scores), 1)
 
@@ -231,23 +224,18 @@ class NetworkEstimator(CrowdEstimator):
         if self.select == "likelihood":
             return self._best_score
         if self.select == "labels":
-            return lambda batch: _errors(self._class_scores(batch)[batch.row], batch.label)
+            return lambda batch: _errors(self._class_scores(batch.inputs)[batch.row], batch.label)
         if self.table_.truth is None or (self.table_.truth < 0).any():
             raise InputError("`select='truth'` needs a table with the truth of every item.")
         truth = torch.from_numpy(self.table_.truth.copy()).to(data.device)
-        return lambda batch: _errors(self._class_scores(batch), truth[batch.item])
+        return lambda batch: _errors(self._class_scores(batch.inputs), truth[batch.item])
 
     def _best_score(self, batch: Batch) -> tuple[Tensor, int]:
-        logits = self._class_scores(batch)
+        logits = self._class_scores(batch.inputs)
         if self._recipe() is None and not self.recipe_by_default:
             return self._score(batch, logits)
         scores = [self._score(batch, logits / temperature) for temperature in TEMPERATURES]
         return torch.stack([total for total, _ in scores]), scores[0][1]
-
-    def _class_scores(self, batch: Batch) -> Tensor:
-        """Return scores of the classes for the rows of a batch, shape (n_rows, n_classes)."""
-        scores: Tensor = self.network_(batch.inputs)
-        return scores
 
     def _with_gold(
         self, batch: Batch, logits: Tensor, label_loss: Callable[[Tensor], Tensor]
@@ -265,8 +253,9 @@ class NetworkEstimator(CrowdEstimator):
         given = torch.where(gold[:, None] >= 0, certain, logits)
         return label_loss(given) + loss / len(batch.item)
 
-    def _logits(self, data: CrowdData) -> Tensor:
-        return super()._logits(data) / self.temperature_
+    def logits(self, data: CrowdData) -> Tensor:
+        """Return the calibrated logits of all items, shape (n_items, n_classes)."""
+        return super().logits(data) / self.temperature_
 
 
 def _errors(scores: Tensor, label: Tensor) -> tuple[Tensor, int]:

@@ -6,8 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -57,25 +56,8 @@ def join_histories(first: list[Epoch], second: list[Epoch]) -> list[Epoch]:
     ]
 
 
-class Progress(Protocol):
-    """A display that is updated after every epoch."""
-
-    def __enter__(self) -> Progress: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def update(self, epoch: Epoch) -> None:
-        """Show a finished epoch."""
-        ...
-
-
 class NoProgress:
-    """A display that shows nothing."""
+    """A display that is updated after every epoch; this one shows nothing."""
 
     def __enter__(self) -> NoProgress:
         return self
@@ -84,7 +66,7 @@ class NoProgress:
         pass
 
     def update(self, epoch: Epoch) -> None:
-        """Show nothing."""
+        """Show a finished epoch."""
 
 
 class ProgressLines(NoProgress):
@@ -101,7 +83,7 @@ class ProgressLines(NoProgress):
             sys.stderr.write(line)
 
 
-class ProgressBar:
+class ProgressBar(NoProgress):
     """A bar on the terminal with the loss, the held-out score and the remaining time."""
 
     def __init__(self, epochs: int) -> None:
@@ -135,7 +117,7 @@ def _losses(epoch: Epoch) -> str:
     return f"loss {epoch.loss:.4f}{held_out}"
 
 
-def show_progress(verbose: bool, epochs: int) -> Progress:
+def show_progress(verbose: bool, epochs: int) -> NoProgress:
     """Return a bar on a terminal, lines elsewhere or without rich, nothing if not verbose."""
     if not verbose:
         return NoProgress()

@@ -101,7 +101,7 @@ class Aggregation(SavableModel):
         problem = CrowdProblem(table, known_classes(table, gold), prior_counts)
         with unchanged_unless_done(self):
             model = self._make_model(problem)
-            self._iterate(problem, model, model.initial_state(problem), self._max_iter())
+            self._iterate(problem, model, model.initial_state(problem), warm=False)
         if not self.converged_:
             self._warn()
         return self
@@ -126,7 +126,7 @@ class Aggregation(SavableModel):
             model.warm_start(self.annotator_model_)
             known = _by_class(self._state, len(self.prior_))
             _by_class(state, problem.shape[1])[: len(known), :, : known.shape[2]] = known
-            self._iterate(problem, model, state, self._max_warm_iter())
+            self._iterate(problem, model, state, warm=True)
         return self
 
     def predict(self) -> NDArray[Any]:
@@ -158,20 +158,19 @@ class Aggregation(SavableModel):
     def _make_model(self, problem: CrowdProblem) -> EMModel:
         """Return the annotator model, before any iteration."""
 
-    def _max_iter(self) -> int:
-        return 1
-
-    def _max_warm_iter(self) -> int:
+    def _limit(self, *, warm: bool) -> int:
+        """Return the maximum number of iterations of `fit`, or of a warm start."""
         return 1
 
     def _has_converged(self, objective: list[float], n_labels: int) -> bool:
         return True
 
-    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int) -> None:
+    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool) -> None:
         comparable = problem.is_comparable
+        max_iter = self._limit(warm=warm) if comparable else 1
         objective: list[float] = []
         converged, initial = False, state
-        while len(objective) < (max_iter if comparable else 1) and not converged:
+        while len(objective) < max_iter and not converged:
             model.m_step(problem, state)
             state, reached = model.e_step(problem)
             objective.append(reached)
@@ -249,11 +248,8 @@ class IterativeAggregation(Aggregation):
     tol: Number = 1e-5
     warm_iter: Count = 10
 
-    def _max_iter(self) -> int:
-        return self.max_iter
-
-    def _max_warm_iter(self) -> int:
-        return self.warm_iter
+    def _limit(self, *, warm: bool) -> int:
+        return self.warm_iter if warm else self.max_iter
 
     def _has_converged(self, objective: list[float], n_labels: int) -> bool:
         enough = self.tol * max(n_labels, FEW)

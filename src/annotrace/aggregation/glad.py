@@ -206,7 +206,7 @@ class GLAD(IterativeAggregation):
 
 
 def _earlier_labels(prior_counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return prior counts as labels of typical items: by whom, how often correct, how many."""
+    """Return prior counts as labels of typical items: annotators, accuracy and number."""
     often = prior_counts.sum((1, 2))
     correct = prior_counts.diagonal(dim1=1, dim2=2).sum(1) / often.clamp(min=1e-12)
     return torch.arange(len(prior_counts)), correct, often

@@ -1,4 +1,4 @@
-r"""The one prior of annotators: what the crowd says about one more of its members.
+r"""The one prior of annotators: what all of them show about one more annotator.
 
 An annotator who knows one class tends to know the others, so the rows of a confusion matrix are not
 independent between annotators, and a prior with independent rows would be too sure of the skill of
@@ -15,8 +15,8 @@ shifts the log-odds of a correct label in every class:
 The pool's accuracies m and errors q are shares of the pooled counts; :math:`\mu`, :math:`\tau`, s
 and u are fitted to all annotators (empirical Bayes).
 
-The true classes are uncertain, so a label says less about its annotator than a label of a gold item
-does. Its information about the ability is the square of its score, :math:`(\rho - m)^2`, where
+The true classes are uncertain, so a label is less informative about its annotator than a label of a
+gold item. Its information about the ability is the square of its score, :math:`(\rho - m)^2`, where
 :math:`\rho` is the probability that it is correct (T. A. Louis, Finding the observed information
 matrix when using the EM algorithm, 1982): none for a label that is as likely correct as the average
 label of its annotator.
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 # Abilities before any label: as much evidence as two annotators, spread over skills of .05 to .95.
 BROAD_SPREAD, BROAD_WEIGHT = 1.5, 2.0
-# Correct and wrong labels that each row starts with: nobody is certain never to err.
+# Correct and wrong labels that each row starts with: no annotator is certain never to err.
 SLIPS = 0.25
 STRENGTHS = np.geomspace(1.0, 100.0, 8)
 MAX_ABILITY = 6.0

@@ -78,7 +78,7 @@ class CrowdResult:
 
     @cached_property
     def is_counted(self) -> NDArray[np.bool_]:
-        """Whether the labels of each item say something about annotators, shape (n_items,).
+        """Whether the labels of each item are informative about annotators, shape (n_items,).
 
         From labels alone, the only label of an item agrees with itself; not if the item is gold.
         """

@@ -170,7 +170,7 @@ class AnnotatorPosterior:
 
 
 def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
-    """Compute what a fitted crowd says about its annotators.
+    """Compute the posterior of all annotators' confusion matrices from a result.
 
     Examples
     --------

@@ -61,7 +61,7 @@ class Measurements:
     flags : tuple of tuple of Flag
         Remarks about each annotator.
     n_compared : int
-        Labels that say something about their annotators, counts of earlier labels included.
+        Labels that are informative about annotators, counts of earlier labels included.
     has_classifier : bool
         Whether a classifier connects the items.
     table : LabelTable

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,9 +177,7 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
             check_learnable(table)
             if previous is not None:
                 previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
-            checkpoints = CheckpointSeries(
-                None if self.checkpoint is None else Path(self.checkpoint)
-            )
+            checkpoints = CheckpointSeries(self.checkpoint)
             self.fit_matched(source, table, known, checkpoints, previous)
         return checkpoints
 

@@ -104,6 +104,7 @@ class NetworkEstimator(CrowdEstimator):
         gold = torch.from_numpy(self.gold_).long().to(data.device)
         self._gold = gold if bool((gold >= 0).any()) else None
         self.temperature_ = 1.0
+        self._options = self.options()
         recipe = self._recipe()
         if recipe is None:
             first = {name: options[0] for name, options in self.options().items()}
@@ -128,8 +129,13 @@ class NetworkEstimator(CrowdEstimator):
         return getattr(self, "_warm_trial", None)
 
     def _initialize_from(self, previous: Previous) -> None:
-        chosen = getattr(self, "chosen_", {})
-        params = {name: chosen.get(name, values[0]) for name, values in self.options().items()}
+        chosen, options = getattr(self, "chosen_", {}), self.options()
+        before = getattr(self, "_options", options)
+        # What was chosen stays, unless the user has set the parameter since.
+        params = {
+            name: chosen.get(name, values[0]) if before.get(name) == values else values[0]
+            for name, values in options.items()
+        }
         matrices = None if previous.confusion is None else previous.matrices(self.table_)
         start = None if matrices is None else Initialization(matrices)
         self._warm_trial = Trial(params, chosen.get("mixup", 1.0), start=start)
@@ -206,7 +212,7 @@ class NetworkEstimator(CrowdEstimator):
         return self._run(learned, objective, data, rest, settings, scored)
 
     def _objective(self, mixup: float) -> Callable[[Batch], Tensor]:
-        """Return the training loss of a batch, of mixtures of two items if asked for."""
+        """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0."""
 
         def plain_loss(batch: Batch) -> Tensor:
             return self._loss(batch, self.network_(batch.inputs))

@@ -47,13 +47,16 @@ def held_out_loss(history: list[Epoch]) -> float:
     return 0.0 if best is None or best.held_out is None else best.held_out
 
 
-def join_histories(first: list[Epoch], second: list[Epoch]) -> list[Epoch]:
-    """Concatenate two histories; numbers and times of the second continue those of the first."""
-    last = first[-1] if first else Epoch(0, 0.0, None, 0.0)
-    return first + [
-        replace(epoch, number=epoch.number + last.number, seconds=epoch.seconds + last.seconds)
-        for epoch in second
-    ]
+def join_histories(*histories: list[Epoch]) -> list[Epoch]:
+    """Concatenate histories; numbers and times of each continue those of the one before."""
+    joined: list[Epoch] = []
+    for history in histories:
+        number, seconds = (joined[-1].number, joined[-1].seconds) if joined else (0, 0.0)
+        joined += [
+            replace(epoch, number=epoch.number + number, seconds=epoch.seconds + seconds)
+            for epoch in history
+        ]
+    return joined
 
 
 class NoProgress:

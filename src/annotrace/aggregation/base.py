@@ -79,10 +79,7 @@ class Aggregation(SavableModel):
     random_state: Seed = None
 
     def fit(
-        self,
-        table: LabelTable,
-        gold: Gold = None,
-        prior_counts: ArrayLike | None = None,
+        self, table: LabelTable, gold: Gold = None, prior_counts: ArrayLike | None = None
     ) -> Self:
         """Estimate the class of each item and the confusion of each annotator.
 

@@ -55,10 +55,7 @@ def is_diagonally_dominant(confusion: NDArray[Any]) -> bool:
 
 
 def dominant_draws(
-    draw: Callable[[int], NDArray[Any]],
-    n_draws: int,
-    first_seed: int = 0,
-    tries: int | None = None,
+    draw: Callable[[int], NDArray[Any]], n_draws: int, first_seed: int = 0, tries: int | None = None
 ) -> list[tuple[int, NDArray[Any]]]:
     """Draw groups of annotators until `n_draws` have a diagonally dominant mean matrix.
 

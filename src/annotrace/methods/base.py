@@ -239,7 +239,7 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
 
     def _make_result(self, data: CrowdData) -> CrowdResult:
         """Combine the classifier's probabilities with the labels."""
-        log_p = torch.log_softmax(self.logits(data).cpu().double(), dim=1)
+        log_p = self._log_proba(data)
         combined = log_p.exp()
         if self.annotator_model_ is not None:
             likelihood = item_log_likelihood(self.annotator_model_, self.table_)
@@ -274,17 +274,13 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         return chosen
 
     def posterior(self, X: Any, y: Any, items: Items = None) -> NDArray[Any]:
-        """Return class probabilities of new items, classifier and labels combined.
+        """Return class probabilities from classifier and labels, shape (n_rows, n_classes).
 
         Parameters
         ----------
         X, y, items
-            As in `fit`. Annotators and classes are matched by name; an annotator unknown to the
-            model has the pool's confusion matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
+            As in `fit`, for new items. Annotators and classes are matched by name; an annotator
+            unknown to the model has the pool's confusion matrix.
         """
         check_is_fitted(self)
         if self.annotator_model_ is None:
@@ -391,6 +387,9 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         """Return the logits of all items, shape (n_items, n_classes)."""
         self.network_.eval()
         return data.map(lambda item: self._class_scores(data.inputs(item))).float()
+
+    def _log_proba(self, data: CrowdData) -> Tensor:
+        return torch.log_softmax(self.logits(data).cpu().double(), dim=1)
 
     def _class_scores(self, inputs: Tensor) -> Tensor:
         """Return the logits of rows (n_rows, ...), shape (n_rows, n_classes)."""

@@ -74,8 +74,10 @@ class GeneralizedEM(NetworkEstimator):
                 f"but got {self.n_steps}."
             )
         problem = CrowdProblem(self.table_, self.gold_)
-        truth = self._initial_truth(problem, trial)
         self._build_modules(data.device)
+        truth = problem.votes()
+        if trial.start is not None and trial.start.posterior is not None:
+            truth = problem.set_gold(problem.tensor(trial.start.posterior))
         self._count_matrices(problem, truth)
         history: list[Epoch] = []
         lowest, kept = math.inf, dict[str, Tensor]()
@@ -84,7 +86,7 @@ class GeneralizedEM(NetworkEstimator):
                 self.network_ = self._build_network(data).to(data.device)
             done = self._fit_network(data, truth, settings, trial, step)
             history = join_histories(history, done)
-            log_p = torch.log_softmax(self.logits(data).cpu().double(), dim=1)
+            log_p = self._log_proba(data)
             self._count_matrices(problem, problem.set_gold(self._counted(truth, log_p)))
             if (loss := held_out_loss(done)) <= lowest or not kept:
                 lowest, kept = loss, copy.deepcopy(self._all_modules().state_dict())
@@ -92,20 +94,13 @@ class GeneralizedEM(NetworkEstimator):
         self._all_modules().load_state_dict(kept)
         return history
 
-    def _initial_truth(self, problem: CrowdProblem, trial: Trial) -> Tensor:
-        if trial.start is None or trial.start.posterior is None:
-            return problem.votes()
-        return problem.set_gold(problem.tensor(trial.start.posterior))
-
     def _fit_network(
         self, data: CrowdData, truth: Tensor, settings: Settings, trial: Trial, step: int
     ) -> list[Epoch]:
         self._targets = truth.float().to(data.device)
         shares = torch.arange(self.n_steps + 1) * settings.epochs // self.n_steps
         part = replace(
-            settings,
-            epochs=int(shares[step + 1] - shares[step]),
-            seed=settings.seed + 7919 * step,
+            settings, epochs=int(shares[step + 1] - shares[step]), seed=settings.seed + 7919 * step
         )
         return self._train(self.network_, self._objective(trial.mixup), data, part)
 

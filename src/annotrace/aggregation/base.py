@@ -175,7 +175,7 @@ class Aggregation(SavableModel):
         self.objective_ = np.array(objective)
         self.n_iter_ = len(objective)
         self.converged_ = converged or not comparable
-        # Without anything to compare annotators by, an iteration would only make up who is correct.
+        # If nothing compares annotators, an iteration would decide who is correct from noise.
         self._set_result(problem, model, state if comparable else initial)
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:

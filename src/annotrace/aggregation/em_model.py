@@ -66,7 +66,7 @@ class EMModel(MatrixModel):
 
 
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:
-    """Return the share of each class among items of which something is known, (n_classes,)."""
+    """Return the share of each class among items with labels or a gold class, (n_classes,)."""
     total = problem.total(posterior)
     return (total / total.sum()).to(problem.dtype)
 

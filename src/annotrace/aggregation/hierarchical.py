@@ -136,7 +136,7 @@ class HierarchicalModel(EMModel):
         self.register_buffer("levels", torch.ones(1, 1, 2, dtype=torch.float64))
 
     def initial_state(self, problem: CrowdProblem) -> Tensor:
-        """Return the votes, items being the clearer the further the first class leads."""
+        """Return the votes, split into clear and doubtful by the lead of the first class."""
         votes = problem.votes()
         clear = 0.1 + 0.8 * _margin(votes)
         return torch.cat([votes * clear, votes * (1 - clear)], 1)

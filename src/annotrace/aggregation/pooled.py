@@ -84,7 +84,7 @@ class PooledModel(EMModel):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PooledDawidSkene(IterativeAggregation):
-    """A confusion matrix for each annotator, shrunk towards the pool as far as the data say.
+    """A confusion matrix for each annotator, shrunk towards the pool by a learned prior.
 
     Parameters
     ----------

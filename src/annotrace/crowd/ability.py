@@ -82,7 +82,7 @@ class LabelCounts:
         accuracy : ndarray of shape (n_annotators, n_classes)
             The expected accuracy of each annotator in each class.
         counted : ndarray of shape (n_annotators, n_classes)
-            For how much of a label each label counts, given that rows deviate from the ability.
+            The weight of a label: below 1 because rows deviate from the ability.
         """
         n_labels = np.maximum(self.n_labels, 1e-12)
         mean = (self.total * accuracy).sum(axis=1) / n_labels
@@ -96,8 +96,8 @@ class LabelCounts:
     def effective_share(self) -> Array:
         """Return the information about each row, relative to known true classes, (..., n_classes).
 
-        With the other rows given, a correct label counts by the mean responsibility of correct
-        labels times the share of wrong ones, and the other way round.
+        With the other rows given, a correct label is weighted by the mean responsibility of correct
+        labels times the share of wrong ones, and a wrong label vice versa.
         """
         p = (self.right + 2 * self.accuracy) / (self.total + 2)
         right = (self.right_squares + self.accuracy) / (self.right + self.accuracy)

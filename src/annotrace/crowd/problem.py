@@ -95,7 +95,7 @@ class CrowdProblem:
         return posterior, float(self.total(log_evidence[:, None]))
 
     def total(self, values: Tensor) -> Tensor:
-        """Sum values (n_items, n) over the items of which something is known, in float64, (n,)."""
+        """Sum values (n_items, n) over items with labels or a gold class, in float64, (n,)."""
         total = _sum_rows(values)
         return total - _sum_rows(values[self.uninformed]) if len(self.uninformed) else total
 

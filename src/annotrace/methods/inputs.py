@@ -157,7 +157,7 @@ def _check_bare(y: Any) -> None:
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
-    """Check rows of features as scikit-learn does; images only for what all arrays need."""
+    """Validate rows of features as scikit-learn does; only convert images to an array."""
     if getattr(X, "ndim", 0) > 2:
         return np.asarray(X)
     checked: NDArray[Any] = validate_data(estimator, X, reset=reset, dtype="numeric")

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from annotrace.aggregation.em_model import one_coin_matrices
 from annotrace.crowd.losses import label_log_likelihood
 from annotrace.errors import InputError
 from annotrace.labels.codes import split_positions
@@ -162,10 +163,9 @@ class NetworkEstimator(CrowdEstimator):
 
     def initial_matrices(self) -> NDArray[np.float64]:
         """Return the matrices that a training starts from."""
-        n = self.table_.n_classes
         diagonal = PROTOCOLS["default"].diagonal or 0.7
-        matrix = np.where(np.eye(n, dtype=bool), diagonal, (1 - diagonal) / (n - 1))
-        return np.repeat(matrix[None], self.table_.n_annotators, axis=0)
+        skill = torch.full((self.table_.n_annotators,), diagonal, dtype=torch.float64)
+        return one_coin_matrices(skill, self.table_.n_classes).numpy()
 
     def held_out_items(self) -> NDArray[np.intp]:
         """Return the labelled items that are held out by every training of the fit."""

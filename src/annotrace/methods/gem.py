@@ -75,9 +75,7 @@ class GeneralizedEM(NetworkEstimator):
             )
         problem = CrowdProblem(self.table_, self.gold_)
         self._build_modules(data.device)
-        truth = problem.votes()
-        if trial.start is not None and trial.start.posterior is not None:
-            truth = problem.set_gold(problem.tensor(trial.start.posterior))
+        truth = self._initial_truth(problem, data, trial)
         self._count_matrices(problem, truth)
         history: list[Epoch] = []
         lowest, kept = math.inf, dict[str, Tensor]()
@@ -93,6 +91,15 @@ class GeneralizedEM(NetworkEstimator):
             truth = self._infer(problem, log_p)
         self._all_modules().load_state_dict(kept)
         return history
+
+    def _initial_truth(self, problem: CrowdProblem, data: CrowdData, trial: Trial) -> Tensor:
+        """Return the votes, or what the recipe or a warm start begins with."""
+        if trial.start is None:
+            return problem.votes()
+        if trial.start.posterior is not None:
+            return problem.set_gold(problem.tensor(trial.start.posterior))
+        self._annotators.set_matrices(torch.from_numpy(trial.start.matrices))
+        return self._infer(problem, self._log_proba(data))
 
     def _fit_network(
         self, data: CrowdData, truth: Tensor, settings: Settings, trial: Trial, step: int

@@ -184,6 +184,8 @@ def test_an_aggregation_that_is_not_fitted_says_so(name, tmp_path):
 def test_only_tables_are_accepted():
     with pytest.raises(InputError, match=r"Expected a LabelTable, but got ndarray: make one with"):
         make().fit(np.array([[0, 1], [1, 1]]))
+    with pytest.raises(InputError, match="it has none"):
+        make().fit(LabelTable.from_codes([], [], [], n_items=3, n_classes=2))
 
 
 def test_wrong_gold_and_prior_counts_are_rejected(crowd):

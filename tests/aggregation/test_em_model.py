@@ -3,22 +3,12 @@ import pytest
 import torch
 from references import random_table
 
-from annotrace.aggregation.em_model import (
-    class_shares,
-    one_coin_matrices,
-    one_coin_skill,
-    smoothed_matrices,
-)
+from annotrace.aggregation.em_model import class_shares, one_coin_matrices, one_coin_skill
 from annotrace.aggregation.majority_vote import VoteModel
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels import LabelTable
 
 COUNTS = torch.tensor([[[8.0, 2.0], [1.0, 4.0]], [[0.0, 0.0], [3.0, 0.0]]], dtype=torch.float64)
-
-
-def test_counts_become_probabilities():
-    expected = [[[8.5 / 11, 2.5 / 11], [1.5 / 6, 4.5 / 6]], [[0.5, 0.5], [3.5 / 4, 0.5 / 4]]]
-    np.testing.assert_allclose(smoothed_matrices(COUNTS, 0.5), expected)
 
 
 def test_one_coin_is_the_share_of_correct_reports():

@@ -9,6 +9,7 @@ from annotrace.crowd.em import (
     clamp_posterior,
     clamp_to_gold,
     item_log_likelihood,
+    matrices_from_counts,
     normalize_joint,
 )
 from annotrace.labels import LabelTable
@@ -81,3 +82,11 @@ def test_the_posterior_of_gold_items_is_certain():
     np.testing.assert_array_equal(clamped, [[0, 1], [0.5, 0.5], [1, 0]])
     np.testing.assert_array_equal(given, 0.5)
     assert clamp_posterior(given, np.full(3, -1)) is given
+
+
+def test_counts_become_matrices():
+    counts = torch.tensor([[[8.0, 2.0], [1.0, 4.0]], [[0.0, 0.0], [3.0, 0.0]]])
+    expected = [[[8.5 / 11, 2.5 / 11], [1.5 / 6, 4.5 / 6]], [[0.5, 0.5], [3.5 / 4, 0.5 / 4]]]
+    np.testing.assert_allclose(matrices_from_counts(counts.double(), 0.5), expected)
+    pool = torch.tensor([[1.0, 1.0], [0.0, 2.0]])
+    np.testing.assert_allclose(matrices_from_counts(counts, pool)[1], [[0.5, 0.5], [0.6, 0.4]])

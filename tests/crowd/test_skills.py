@@ -6,7 +6,7 @@ from fitted_crowds import crowd_result
 from scipy.stats import beta
 
 from annotrace.crowd.em import expected_counts
-from annotrace.crowd.skills import annotator_posterior, beta_interval
+from annotrace.crowd.skills import annotator_posterior, beta_interval, skills
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
 
@@ -157,3 +157,7 @@ def test_nothing_compared_leaves_everybody_at_one_half():
 def test_intervals_are_those_of_beta_distributions():
     low, high = beta_interval(np.array([0.75]), np.array([beta(6, 2).var()]), 0.9)
     np.testing.assert_allclose([low[0], high[0]], beta(6, 2).interval(0.9))
+
+
+def test_the_skill_of_known_matrices_is_the_mean_diagonal():
+    np.testing.assert_allclose(skills(np.array([[[0.9, 0.1], [0.3, 0.7]]])), [0.8])

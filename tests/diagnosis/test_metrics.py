@@ -9,7 +9,6 @@ from annotrace.diagnosis import (
     dominant_draws,
     is_diagonally_dominant,
     per_class,
-    skills,
 )
 from annotrace.simulate import cifar10_annotators
 
@@ -32,10 +31,6 @@ def test_dominance_compares_the_diagonal_with_its_column():
     np.testing.assert_allclose(dominance_margins(mean), [-0.05, 0.20, 0.75])
     assert not is_diagonally_dominant(mean[None])
     assert is_diagonally_dominant(np.eye(3)[None])
-
-
-def test_skill_is_the_mean_diagonal():
-    np.testing.assert_allclose(skills(np.array([[[0.9, 0.1], [0.3, 0.7]]])), [0.8])
 
 
 def test_the_first_qualifying_seeds_are_returned():

@@ -6,6 +6,7 @@ import torch
 from crowds import blobs, built
 
 import annotrace as at
+from annotrace.crowd.em import expected_counts, matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.errors import InputError
 from annotrace.labels.codes import split_positions
@@ -97,3 +98,12 @@ def test_the_step_with_the_most_likely_held_out_labels_is_kept(name, keep_weight
     np.testing.assert_array_equal(model.confusion_, one_step.confusion_)
     last = at.make(name, n_steps=2, validation_fraction=0, **settings).fit(X, table)
     assert last.score(X, truth) < 0.2 < 0.9 < model.score(X, truth)
+
+
+def test_a_warm_start_begins_with_the_posterior_of_the_last_fit():
+    X, _, table, _ = blobs(n_items=100, skill=0.5, labels_per_item=3)
+    model = at.GeneralizedEM(epochs=8, random_state=0).fit(X, table)
+    counts = torch.from_numpy(expected_counts(model.posterior_, table))
+    model.set_params(warm_start=True, n_steps=1, epochs=1).fit(X, table)
+    expected = matrices_from_counts(counts, model.smoothing)
+    np.testing.assert_allclose(model.confusion_, expected, atol=1e-5)

@@ -133,7 +133,7 @@ def test_a_table_without_labels_is_rejected():
 def test_names_of_rows_are_not_a_feature_where_labels_go_by_position(module):
     X, _, table, _ = blobs(n_items=30)
     frame = module.DataFrame({"item": range(30), "a": X[:, 0], "b": X[:, 1]})
-    with pytest.raises(InputError, match="names its rows in the column 'item'"):
+    with pytest.raises(InputError, match="column 'item' of X names its rows"):
         fit(frame, table)
     assert fit(frame[["a", "b"]], table).n_features_in_ == 2
 

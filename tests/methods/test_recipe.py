@@ -9,7 +9,7 @@ from torch import nn
 
 import annotrace as at
 from annotrace.errors import InputError, RunError
-from annotrace.methods.recipe import is_swapped
+from annotrace.methods.recipe import Trained, is_swapped
 from annotrace.training import best_epoch
 
 # Methods of each kind that trains by gradient descent.
@@ -109,7 +109,7 @@ def test_the_best_initialisation_is_kept_with_all_its_modules(name):
 def test_a_later_initialisation_that_is_worse_changes_nothing(name, monkeypatch):
     one = {"mixup": 0.0, "repair": False, "calibrate": False}
     alone = make(name, at.Recipe(n_init=1, **one)).fit(X, TABLE)
-    monkeypatch.setattr("annotrace.methods.recipe._by_rank", lambda trained: trained.trial.number)
+    monkeypatch.setattr(Trained, "rank", property(lambda trained: trained.trial.number))
     several = make(name, at.Recipe(n_init=2, **one)).fit(X, TABLE)
     np.testing.assert_array_equal(several.predict_proba(X), alone.predict_proba(X))
     np.testing.assert_array_equal(several.posterior_, alone.posterior_)

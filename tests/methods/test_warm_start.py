@@ -18,6 +18,17 @@ def test_a_warm_start_continues_from_the_last_fit(name):
     assert np.mean(model.predict(X) == truth) > 0.8
 
 
+def test_a_warm_start_keeps_what_was_chosen_unless_the_parameter_was_set_since():
+    X, _, table, _ = blobs(n_items=60)
+    recipe = at.Recipe(n_init=1, mixup=0.0)
+    model = at.TraceRegularized(epochs=2, lam="auto", recipe=recipe, random_state=0).fit(X, table)
+    chosen = model.chosen_
+    model.set_params(warm_start=True).fit(X, table)
+    assert model.chosen_ == chosen | {"init": 0}
+    model.set_params(lam=0.3).fit(X, table)
+    assert model.chosen_ == chosen | {"init": 0, "lam": 0.3}
+
+
 @pytest.mark.parametrize("name", ["trace", "gem", "wdn", "vanilla", "crossfit"])
 def test_a_warm_start_that_is_interrupted_keeps_what_was_learned(name):
     X, _, table, _ = blobs(n_items=60)

@@ -92,3 +92,18 @@ def test_arrays_keep_their_type_if_torch_supports_it(stored, expected):
     tensor = as_tensor(array)
     assert tensor.dtype == expected
     assert tensor.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_function_is_applied_to_all_items_in_order(monkeypatch):
+    monkeypatch.setattr("annotrace.training.batches.EVALUATION_BATCH", 8)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)).astype(np.float32)
+    data = CrowdData(ArraySource(X), random_table(rng), CPU)
+    sizes = []
+
+    def double(item):
+        sizes.append(len(item))
+        return 2 * data.inputs(item)
+
+    np.testing.assert_array_equal(data.map(double), 2 * X)
+    assert sizes == [8, 8, 8, 6]

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import EMModel
-from annotrace.aggregation.saving import SavedRun, save_run
+from annotrace.aggregation.saving import SavableModel, SavedRun
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
-from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.matching import merge_tables
@@ -42,7 +39,7 @@ FEW = 3000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
+class Aggregation(SavableModel):
     """Truth from labels alone, by alternating between items and annotators.
 
     If no item has two labels, and there are neither gold items nor prior counts, nothing compares
@@ -81,16 +78,8 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     random_state: Seed = None
 
-    method: ClassVar[str]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
-
     def fit(
-        self,
-        table: LabelTable,
-        gold: Gold = None,
-        prior_counts: ArrayLike | None = None,
+        self, table: LabelTable, gold: Gold = None, prior_counts: ArrayLike | None = None
     ) -> Self:
         """Estimate the class of each item and the confusion of each annotator.
 
@@ -104,10 +93,12 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         """
         check_parameters(self)
         _check_table(table)
+        if table.n_labels == 0:
+            raise InputError("Expected a table with labels to learn from, but it has none.")
         problem = CrowdProblem(table, known_classes(table, gold), prior_counts)
         with unchanged_unless_done(self):
             model = self._make_model(problem)
-            self._iterate(problem, model, model.initial_state(problem), self._max_iter())
+            self._iterate(problem, model, model.initial_state(problem), warm=False)
         if not self.converged_:
             self._warn()
         return self
@@ -132,7 +123,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
             model.warm_start(self.annotator_model_)
             known = _by_class(self._state, len(self.prior_))
             _by_class(state, problem.shape[1])[: len(known), :, : known.shape[2]] = known
-            self._iterate(problem, model, state, self._max_warm_iter())
+            self._iterate(problem, model, state, warm=True)
         return self
 
     def predict(self) -> NDArray[Any]:
@@ -141,17 +132,12 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         predicted: NDArray[Any] = plain_names(self.table_.classes)[self.result_.estimate]
         return predicted
 
-    def save(self, folder: str | Path) -> None:
-        """Write the result to a folder; `annotrace.load` reads it back."""
-        check_is_fitted(self)
-        save_run(self, Path(folder))
-
     def learned_modules(self) -> dict[str, nn.Module]:
         """Return by name all modules that a saved run must hold."""
         return {"annotators": self.annotator_model_}
 
     def describe(self) -> dict[str, Any]:
-        """Return what a saved run says about the fit, in plain types."""
+        """Return a description of the fit for run.json, in plain types."""
         return {"kind": "aggregation", "ties": int(self.ties_.sum())}
 
     def restore(self, run: SavedRun) -> None:
@@ -161,7 +147,7 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         model.load_state_dict(run.modules["annotators"])
         for name, value in run.learned.items():
             setattr(self, name, value)
-        comparable = _is_comparable(problem)
+        comparable = problem.is_comparable
         self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
         self._take(run.result(model))
 
@@ -169,20 +155,19 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
     def _make_model(self, problem: CrowdProblem) -> EMModel:
         """Return the annotator model, before any iteration."""
 
-    def _max_iter(self) -> int:
-        return 1
-
-    def _max_warm_iter(self) -> int:
+    def _limit(self, *, warm: bool) -> int:
+        """Return the maximum number of iterations of `fit`, or of a warm start."""
         return 1
 
     def _has_converged(self, objective: list[float], n_labels: int) -> bool:
         return True
 
-    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, max_iter: int) -> None:
-        comparable = _is_comparable(problem)
+    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool) -> None:
+        comparable = problem.is_comparable
+        max_iter = self._limit(warm=warm) if comparable else 1
         objective: list[float] = []
         converged, initial = False, state
-        while len(objective) < (max_iter if comparable else 1) and not converged:
+        while len(objective) < max_iter and not converged:
             model.m_step(problem, state)
             state, reached = model.e_step(problem)
             objective.append(reached)
@@ -190,12 +175,12 @@ class Aggregation(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         self.objective_ = np.array(objective)
         self.n_iter_ = len(objective)
         self.converged_ = converged or not comparable
-        # Without anything to compare annotators by, an iteration would only make up who is correct.
+        # If nothing compares annotators, an iteration would decide who is correct from noise.
         self._set_result(problem, model, state if comparable else initial)
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         self._state, self.versions_ = state, versions()
-        prior = model.class_prior()
+        prior = model.prior
         posterior = _by_class(state, problem.shape[1]).sum(1)
         posterior[problem.uninformed] = prior.to(posterior.dtype)
         highest = (posterior >= posterior.amax(1, keepdim=True) - TIE).numpy()
@@ -260,11 +245,8 @@ class IterativeAggregation(Aggregation):
     tol: Number = 1e-5
     warm_iter: Count = 10
 
-    def _max_iter(self) -> int:
-        return self.max_iter
-
-    def _max_warm_iter(self) -> int:
-        return self.warm_iter
+    def _limit(self, *, warm: bool) -> int:
+        return self.warm_iter if warm else self.max_iter
 
     def _has_converged(self, objective: list[float], n_labels: int) -> bool:
         enough = self.tol * max(n_labels, FEW)
@@ -286,12 +268,6 @@ def _check_table(table: Any) -> None:
             "`LabelTable.from_long` (one row per label) or `LabelTable.from_wide` (one row per "
             "item)."
         )
-
-
-def _is_comparable(problem: CrowdProblem) -> bool:
-    needed = np.where(problem.gold >= 0, 1, 2)
-    enough = np.any(problem.table.labels_per_item() >= needed)
-    return problem.prior_counts is not None or bool(enough)
 
 
 def _by_class(state: Tensor, n_classes: int) -> Tensor:

@@ -27,8 +27,8 @@ from annotrace.aggregation.em_model import (
     class_shares,
     one_coin_matrices,
     one_coin_skill,
-    smoothed_matrices,
 )
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count, Positive
 
@@ -54,7 +54,7 @@ class DawidSkeneModel(EMModel):
             skill = one_coin_skill(counts, self.smoothing)
             self.log = one_coin_matrices(skill, self.n_classes).log_()
         else:
-            self.log = smoothed_matrices(counts, self.smoothing).log_()
+            self.log = matrices_from_counts(counts, self.smoothing).log_()
         self.prior = class_shares(problem, state).clamp_(min=SMALLEST)
 
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:

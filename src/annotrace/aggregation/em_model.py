@@ -43,10 +43,6 @@ class EMModel(MatrixModel):
         """Return the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
         return self.log
 
-    def class_prior(self) -> Tensor:
-        """Return the class shares, shape (n_classes,)."""
-        return self.prior
-
     def initial_state(self, problem: CrowdProblem) -> Tensor:
         """Return the first state of each item, shape (n_items, n_states)."""
         return problem.votes()
@@ -69,14 +65,8 @@ class EMModel(MatrixModel):
             self.get_buffer(name)[tuple(slice(size) for size in learned.shape)] = learned
 
 
-def smoothed_matrices(counts: Tensor, smoothing: float) -> Tensor:
-    """Return counts [annotator, true, reported] as probabilities, `smoothing` added to each."""
-    counts = counts + smoothing
-    return counts / counts.sum(2, keepdim=True)
-
-
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:
-    """Return the share of each class among items of which something is known, (n_classes,)."""
+    """Return the share of each class among items with labels or a gold class, (n_classes,)."""
     total = problem.total(posterior)
     return (total / total.sum()).to(problem.dtype)
 

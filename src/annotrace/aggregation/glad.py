@@ -6,7 +6,7 @@ of mean 1 and variance 1 on a and b, as in the paper; each M-step takes a few st
 then items, and keeps a step only where it gains, so that no iteration lowers the objective.
 
 Use it where items differ in difficulty and classes are alike. It has no confusion matrix: an
-annotator who confuses two classes merely has a low ability.
+annotator who confuses two classes only has a low ability.
 
 J. Whitehill, T. Wu, J. Bergsma, J. Movellan and P. Ruvolo, Whose vote should count more: optimal
 integration of labels from labelers of unknown expertise, NIPS 2009.
@@ -44,7 +44,7 @@ def curvature_bound(margin: Tensor) -> Tensor:
     """Bound the curvature of log sigmoid by that of the parabola that touches it at +-margin.
 
     Fisher's curvature vanishes where a label is all but certain, and a step by it overshoots so far
-    that no later step gains: an ability once thrown to the wrong side would stay there.
+    that no later step gains: an ability with the wrong sign would keep it.
     """
     return torch.where(margin.abs() < 1e-3, 0.25, (torch.sigmoid(margin) - 0.5) / margin)
 
@@ -206,7 +206,7 @@ class GLAD(IterativeAggregation):
 
 
 def _earlier_labels(prior_counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return prior counts as labels of typical items: by whom, how often correct, how many."""
+    """Return prior counts as labels of typical items: annotators, accuracy and number."""
     often = prior_counts.sum((1, 2))
     correct = prior_counts.diagonal(dim1=1, dim2=2).sum(1) / often.clamp(min=1e-12)
     return torch.arange(len(prior_counts)), correct, often

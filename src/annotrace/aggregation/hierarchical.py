@@ -39,6 +39,7 @@ from annotrace.crowd.dirichlet import (
     weighted_counts,
 )
 from annotrace.crowd.dirichlet import SMALLEST as SMALLEST_ALPHA
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import CrowdProblem
 
@@ -135,7 +136,7 @@ class HierarchicalModel(EMModel):
         self.register_buffer("levels", torch.ones(1, 1, 2, dtype=torch.float64))
 
     def initial_state(self, problem: CrowdProblem) -> Tensor:
-        """Return the votes, items being the clearer the further the first class leads."""
+        """Return the votes, split into clear and doubtful by the lead of the first class."""
         votes = problem.votes()
         clear = 0.1 + 0.8 * _margin(votes)
         return torch.cat([votes * clear, votes * (1 - clear)], 1)
@@ -205,8 +206,7 @@ class HierarchicalModel(EMModel):
         return {"guess_rate_": float(self.guess_rate), "strength_": float(strength)}
 
     def _means(self) -> tuple[Tensor, Tensor]:
-        matrices = self.dirichlet / self.dirichlet.sum(2, keepdim=True)
-        return matrices, self.guesses / self.guesses.sum(2, keepdim=True)
+        return matrices_from_counts(self.dirichlet), matrices_from_counts(self.guesses)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

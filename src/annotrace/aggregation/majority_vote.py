@@ -12,7 +12,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from annotrace.aggregation.base import Aggregation
-from annotrace.aggregation.em_model import SMALLEST, EMModel, class_shares, smoothed_matrices
+from annotrace.aggregation.em_model import SMALLEST, EMModel, class_shares
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Positive
 
@@ -30,7 +31,7 @@ class VoteModel(EMModel):
         """Count reports against the votes."""
         votes = problem.votes()
         self.prior = class_shares(problem, votes)
-        self.log = smoothed_matrices(problem.counts(votes), self.smoothing).log_()
+        self.log = matrices_from_counts(problem.counts(votes), self.smoothing).log_()
 
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
         """Return the shares of votes and the log-likelihood of the labels."""

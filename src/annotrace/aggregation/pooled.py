@@ -24,6 +24,7 @@ from torch import Tensor
 from annotrace.aggregation.base import IterativeAggregation
 from annotrace.aggregation.em_model import EMModel
 from annotrace.crowd.dirichlet import divergence, expected_log, log_vague, update_pool
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 
 
@@ -78,12 +79,12 @@ class PooledModel(EMModel):
 
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the posterior means."""
-        return (self.dirichlet / self.dirichlet.sum(2, keepdim=True)).log()
+        return matrices_from_counts(self.dirichlet).log()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PooledDawidSkene(IterativeAggregation):
-    """A confusion matrix for each annotator, shrunk towards the pool as far as the data say.
+    """A confusion matrix for each annotator, shrunk towards the pool by a learned prior.
 
     Parameters
     ----------

@@ -15,19 +15,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
-from annotrace.diagnosis.fitted import annotator_frame
-from annotrace.diagnosis.verdict import Diagnosis
+from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
@@ -38,35 +40,6 @@ _CODES = ("item", "annotator", "label", "truth")
 _VOCABULARIES = ("items", "annotators", "classes")
 _RESULT = ("posterior", "estimate", "prior", "gold", "prior_counts")
 _REQUIRED = {"kind", "method", "params", "learned", "positional", "is_vote", "sha256"}
-
-
-class Fitted(Protocol):
-    """A fitted classifier or aggregation."""
-
-    method: str
-    result_: CrowdResult
-
-    @property
-    def confidence_(self) -> NDArray[Any]:
-        """Probability that each item's class is correct."""
-        ...
-
-    @property
-    def diagnosis_(self) -> Diagnosis:
-        """Whether the labels identify the truth."""
-        ...
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
-        ...
-
-    def learned_modules(self) -> dict[str, nn.Module]:
-        """Return by name all modules that a saved run must hold."""
-        ...
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a saved run says about the fit, in plain types."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +80,33 @@ class SavedRun:
         )
 
 
-def save_run(model: Fitted, folder: Path) -> None:
+class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
+    """A fitted classifier or aggregation that a folder can hold."""
+
+    method: ClassVar[str]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "result_")
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model to a folder; `annotrace.load` reads it back."""
+        check_is_fitted(self)
+        save_run(self, Path(folder))
+
+    @abstractmethod
+    def learned_modules(self) -> dict[str, nn.Module]:
+        """Return by name all modules that a saved run must hold."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Return a description of the fit for run.json, in plain types."""
+
+    @abstractmethod
+    def restore(self, run: SavedRun) -> None:
+        """Set what `fit` sets from a saved run."""
+
+
+def save_run(model: SavableModel, folder: Path) -> None:
     """Write a fitted model to a folder, each file whole or not at all."""
     from safetensors.torch import save
 
@@ -162,7 +161,7 @@ def read_run(folder: Path) -> SavedRun:
     )
 
 
-def plain_params(model: Fitted) -> dict[str, Any]:
+def plain_params(model: SavableModel) -> dict[str, Any]:
     """Return the parameters that determine a model and that a file can hold."""
     params = {
         name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
@@ -173,7 +172,7 @@ def plain_params(model: Fitted) -> dict[str, Any]:
     return {name: value for name, value in params.items() if isinstance(value, plain)}
 
 
-def _tensors(model: Fitted) -> dict[str, Tensor]:
+def _tensors(model: SavableModel) -> dict[str, Tensor]:
     table, result = model.result_.table, model.result_
     tensors = {f"labels.{name}": _as_tensor(getattr(table, name)) for name in _CODES[:3]}
     if table.truth is not None:
@@ -191,7 +190,7 @@ def _tensors(model: Fitted) -> dict[str, Tensor]:
     return tensors
 
 
-def _learned(model: Fitted) -> dict[str, Any]:
+def _learned(model: SavableModel) -> dict[str, Any]:
     """Return the attributes that `fit` set and that do not follow from the result."""
     known = {id(getattr(model.result_, name)) for name in _RESULT}
     return {
@@ -208,7 +207,7 @@ def _learned(model: Fitted) -> dict[str, Any]:
     }
 
 
-def _describe(model: Fitted) -> dict[str, Any]:
+def _describe(model: SavableModel) -> dict[str, Any]:
     table, result = model.result_.table, model.result_
     learned = _learned(model).items()
     return model.describe() | {

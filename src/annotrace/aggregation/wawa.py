@@ -1,8 +1,8 @@
 """Wawa, worker agreement with aggregate: one vote, weights by agreement, a second vote.
 
 The method of CrowdFlower's platform (now Appen). A cheap improvement on majority vote where some
-annotators guess; weights are never negative, so adversaries keep a say. `weighted_vote` iterates
-the same idea until it converges.
+annotators guess; weights are never negative, so adversaries still have influence. `weighted_vote`
+iterates the same idea until it converges.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 r"""Iterative weighted majority voting: weight annotators by agreement, vote, repeat.
 
-*Wawa* (worker agreement with aggregate): take majority votes, weight each annotator by the share
-of their labels that agree, and vote again. *Iterative weighted majority voting* continues, with
-weights that are zero for a guesser and negative for someone worse: an annotator who is correct with
-probability s has the weight :math:`L s - 1` with L classes, a first-order form of the log odds.
+As `wawa`, but until nothing changes, and with weights that are zero for a spammer and negative for
+an adversary: an annotator who is correct with probability s has the weight :math:`L s - 1` with L
+classes, a first-order form of the log odds.
 
 Fast, and hard to mislead; but it learns only one number per annotator. The objective is the
 log-likelihood of the labels under one coin of those skills; it is reported, not maximised.
 
 H. Li and B. Yu, Error rate bounds and iterative weighted majority voting for crowdsourcing,
-arXiv:1411.4086, 2014. Wawa is the method of Appen's (then CrowdFlower's) platform.
+arXiv:1411.4086, 2014.
 """
 
 from __future__ import annotations

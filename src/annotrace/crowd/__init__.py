@@ -4,12 +4,7 @@ from annotrace.crowd.annotator_model import AnnotatorModel, FixedMatrices, Matri
 from annotrace.crowd.confusion import Confusion
 from annotrace.crowd.em import expected_counts, posterior
 from annotrace.crowd.label_index import LabelIndex
-from annotrace.crowd.losses import (
-    crowd_nll,
-    joint_nll,
-    label_log_likelihood,
-    trace_regularized_nll,
-)
+from annotrace.crowd.losses import crowd_nll, joint_nll, label_log_likelihood, trace_regularized_nll
 from annotrace.crowd.pool import pooled_confusion
 from annotrace.crowd.result import CrowdResult
 from annotrace.crowd.structures import STRUCTURES

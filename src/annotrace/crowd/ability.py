@@ -1,4 +1,4 @@
-r"""The one prior of annotators: what the crowd says about one more of its members.
+r"""The one prior of annotators: what all of them show about one more annotator.
 
 An annotator who knows one class tends to know the others, so the rows of a confusion matrix are not
 independent between annotators, and a prior with independent rows would be too sure of the skill of
@@ -15,8 +15,8 @@ shifts the log-odds of a correct label in every class:
 The pool's accuracies m and errors q are shares of the pooled counts; :math:`\mu`, :math:`\tau`, s
 and u are fitted to all annotators (empirical Bayes).
 
-The true classes are uncertain, so a label says less about its annotator than a label of a gold item
-does. Its information about the ability is the square of its score, :math:`(\rho - m)^2`, where
+The true classes are uncertain, so a label is less informative about its annotator than a label of a
+gold item. Its information about the ability is the square of its score, :math:`(\rho - m)^2`, where
 :math:`\rho` is the probability that it is correct (T. A. Louis, Finding the observed information
 matrix when using the EM algorithm, 1982): none for a label that is as likely correct as the average
 label of its annotator.
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 # Abilities before any label: as much evidence as two annotators, spread over skills of .05 to .95.
 BROAD_SPREAD, BROAD_WEIGHT = 1.5, 2.0
-# Correct and wrong labels that each row starts with: nobody is certain never to err.
+# Correct and wrong labels that each row starts with: no annotator is certain never to err.
 SLIPS = 0.25
 STRENGTHS = np.geomspace(1.0, 100.0, 8)
 MAX_ABILITY = 6.0
@@ -69,6 +69,11 @@ class LabelCounts:
         self.pooled = pooled
         self.accuracy = ((np.diagonal(pooled) + 0.5) / (pooled.sum(axis=1) + 1)).clip(0.01, 0.99)
 
+    def expected_accuracy(self, ability: Array) -> Array:
+        """Return the accuracy in each class by ability alone, shape (n_annotators, n_classes)."""
+        accuracy: Array = expit(logit(self.accuracy) + ability[:, None])
+        return accuracy
+
     def information(self, accuracy: Array, counted: Array) -> Array:
         """Return the observed information about abilities, shape (n_annotators,).
 
@@ -77,7 +82,7 @@ class LabelCounts:
         accuracy : ndarray of shape (n_annotators, n_classes)
             The expected accuracy of each annotator in each class.
         counted : ndarray of shape (n_annotators, n_classes)
-            For how much of a label each label counts, given that rows deviate from the ability.
+            The weight of a label: below 1 because rows deviate from the ability.
         """
         n_labels = np.maximum(self.n_labels, 1e-12)
         mean = (self.total * accuracy).sum(axis=1) / n_labels
@@ -91,8 +96,8 @@ class LabelCounts:
     def effective_share(self) -> Array:
         """Return the information about each row, relative to known true classes, (..., n_classes).
 
-        With the other rows given, a correct label counts by the mean responsibility of correct
-        labels times the share of wrong ones, and the other way round.
+        With the other rows given, a correct label is weighted by the mean responsibility of correct
+        labels times the share of wrong ones, and a wrong label vice versa.
         """
         p = (self.right + 2 * self.accuracy) / (self.total + 2)
         right = (self.right_squares + self.accuracy) / (self.right + self.accuracy)
@@ -138,7 +143,7 @@ class AbilityModel:
         """Return the model with abilities, errors and strengths fitted to counts."""
         model = self.fit_abilities(labels)
         chosen = _some(labels.n_labels)
-        accuracy = expit(logit(labels.accuracy) + model.ability[chosen, None])
+        accuracy = labels.expected_accuracy(model.ability[chosen])
         return replace(
             model,
             strength=_fit_strength(labels.right[chosen], labels.wrong[chosen], accuracy),
@@ -147,23 +152,12 @@ class AbilityModel:
 
     def fit_abilities(self, labels: LabelCounts) -> AbilityModel:
         """Return the model after a few Newton steps on the abilities, strengths unchanged."""
-        ability, variance, centre, spread = self._newton(labels)
-        return replace(
-            self,
-            ability=ability,
-            variance=variance,
-            centre=centre,
-            spread=spread,
-            errors=_pooled_errors(labels.pooled),
-        )
-
-    def _newton(self, labels: LabelCounts) -> tuple[Array, Array, float, float]:
         ability, centre, precision = self.ability, self.centre, self.spread**-2
         counted = (self.strength + 1) / (self.strength + np.maximum(labels.total, 1))
         labelled = labels.n_labels > 0
         n = labelled.sum() + BROAD_WEIGHT
         for _ in range(N_NEWTON):
-            accuracy = expit(logit(labels.accuracy) + ability[:, None])
+            accuracy = labels.expected_accuracy(ability)
             slope = (counted * (labels.right - labels.total * accuracy)).sum(axis=1)
             slope -= (ability - centre) * precision
             curvature = (counted * labels.total * accuracy * (1 - accuracy)).sum(axis=1)
@@ -173,8 +167,14 @@ class AbilityModel:
             centre = float(ability[labelled].mean()) if labelled.any() else 0.0
             squares = np.square(ability - centre) + variance
             precision = n / float(squares[labelled].sum() + BROAD_WEIGHT * BROAD_SPREAD**2)
-        ability = np.where(labelled, ability, centre)
-        return ability, np.where(labelled, variance, 1 / precision), centre, precision**-0.5
+        return replace(
+            self,
+            ability=np.where(labelled, ability, centre),
+            variance=np.where(labelled, variance, 1 / precision),
+            centre=centre,
+            spread=precision**-0.5,
+            errors=_pooled_errors(labels.pooled),
+        )
 
 
 def _some(n_labels: Array) -> NDArray[np.int64]:

@@ -163,8 +163,7 @@ class Confusion(MatrixModel):
         log = matrices.to(self.weight).clamp_min(1e-6).log()
         # Any multiple of a row gives the same matrix; the paper's start has softplus(1) at the top.
         scaled = (log - log.amax(-1, keepdim=True)).exp() * math.log1p(math.e)
-        softplus = scaled + torch.log(-torch.expm1(-scaled))
-        weight = log if self.parametrization == "softmax" else softplus
+        weight = log if self.parametrization == "softmax" else inverse_softplus(scaled)
         if self.shared is not None:
             self.shared.copy_(weight.mean(0))
             weight = weight - self.shared
@@ -185,8 +184,8 @@ def _initial_weights(
     odds = (1 - diagonal) / (diagonal * (n_classes - 1))
     if parametrization == "softmax":
         return -math.log(odds) * eye
-    other = inverse_softplus(math.log1p(math.e) * odds)
-    return eye + (1 - eye) * other
+    other = inverse_softplus(torch.tensor(math.log1p(math.e) * odds, dtype=torch.float64))
+    return eye + (1 - eye) * other.item()
 
 
 def _trace_weight(frequency: Tensor | None) -> Tensor | None:

@@ -20,9 +20,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from annotrace.crowd.em import matrices_from_counts
+
 # A Gamma prior on strengths, vague enough to matter only where the data say nothing.
 VAGUE = 1e-3
 SMALLEST, LARGEST = 1e-6, 1e6
+INITIAL_STRENGTH = 5.0
+"""Labels that the pool counts as, per class, before its strength is learned."""
 
 
 def expected_log(parameters: Tensor) -> Tensor:
@@ -69,6 +73,17 @@ def weighted_counts(counts: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
     weighted = alpha * difference(torch.digamma, counts + alpha, alpha)
     rate = torch.digamma(counts.sum(-1) + strength) - torch.digamma(strength)
     return weighted, rate
+
+
+def initial_pool(counts: Tensor) -> Tensor:
+    """Return a shared prior to start from, shape (1, n_states, n_classes).
+
+    Parameters
+    ----------
+    counts : Tensor of shape (n_annotators, n_states, n_classes)
+        Counts or matrices, which it is centred at.
+    """
+    return INITIAL_STRENGTH * matrices_from_counts(counts.mean(0, keepdim=True))
 
 
 def update_pool(counts: Tensor, alpha: Tensor) -> Tensor:

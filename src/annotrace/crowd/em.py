@@ -1,7 +1,8 @@
 """The two steps of EM that everything about annotators is made of.
 
 E-step: the posterior of each item's class, from what is known without its labels and from the
-likelihood of its labels. M-step: the expected counts of reports by true class.
+likelihood of its labels. M-step: the expected counts of reports by true class, and the confusion
+matrices that follow from them.
 """
 
 from __future__ import annotations
@@ -100,6 +101,20 @@ def expected_counts(posterior: NDArray[Any], table: LabelTable | LabelIndex) -> 
     weights = torch.from_numpy(np.ascontiguousarray(posterior, np.float64))
     counts: NDArray[np.float64] = labels.counts(weights).numpy()
     return counts
+
+
+def matrices_from_counts(counts: Tensor, prior: Tensor | float = 0.0) -> Tensor:
+    """Return counts plus prior counts as distributions over reports, shape of `counts`.
+
+    Parameters
+    ----------
+    counts : Tensor of shape (..., n_classes)
+        [annotator, true, reported], for example.
+    prior : Tensor or float
+        Parameters of a Dirichlet prior, or one number for every cell (smoothing).
+    """
+    counts = counts + prior
+    return counts / counts.sum(-1, keepdim=True)
 
 
 @torch.no_grad()

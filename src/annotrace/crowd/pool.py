@@ -1,4 +1,4 @@
-"""The pool: what is known of an annotator of whom nothing is known."""
+"""The pool: the average annotator, who stands for annotators without labels."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from annotrace.crowd.em import clamp_to_gold, normalize_joint
+from annotrace.crowd.em import clamp_posterior, clamp_to_gold, normalize_joint
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.errors import InputError
 from annotrace.labels.codes import check_truth
@@ -42,8 +42,6 @@ class CrowdProblem:
         gold: ArrayLike | None = None,
         prior_counts: ArrayLike | None = None,
     ) -> None:
-        if table.n_labels == 0:
-            raise InputError("Expected a table with labels to learn from, but it has none.")
         self.table, self.labels = table, LabelIndex.from_table(table)
         self.dtype = self.labels.dtype
         self.shape = (table.n_annotators, table.n_classes, table.n_classes)
@@ -55,6 +53,11 @@ class CrowdProblem:
         """Items that have neither a label nor a gold class, shape (n_uninformed,)."""
         uninformed = (self.table.labels_per_item() == 0) & (self.gold < 0)
         return torch.from_numpy(np.flatnonzero(uninformed))
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether anything compares annotators: see `is_comparable`."""
+        return is_comparable(self.table, self.gold) or self.prior_counts is not None
 
     def tensor(self, values: ArrayLike) -> Tensor:
         """Return an array as a tensor in the number type of this problem."""
@@ -71,12 +74,8 @@ class CrowdProblem:
         return self.set_gold(votes)
 
     def set_gold(self, posterior: Tensor) -> Tensor:
-        """Make the rows of gold items certain, in place; shape (n_items, n_classes)."""
-        items = np.flatnonzero(self.gold >= 0)
-        if len(items):
-            posterior[items] = 0
-            posterior[items, self.gold[items].astype(np.int64)] = 1
-        return posterior
+        """Return a posterior (n_items, n_classes) in which gold items are certain."""
+        return torch.from_numpy(clamp_posterior(posterior.numpy(), self.gold))
 
     def counts(self, posterior: Tensor) -> Tensor:
         """Return expected counts [annotator, true, reported], prior counts included."""
@@ -96,7 +95,7 @@ class CrowdProblem:
         return posterior, float(self.total(log_evidence[:, None]))
 
     def total(self, values: Tensor) -> Tensor:
-        """Sum values (n_items, n) over the items of which something is known, in float64, (n,)."""
+        """Sum values (n_items, n) over items with labels or a gold class, in float64, (n,)."""
         total = _sum_rows(values)
         return total - _sum_rows(values[self.uninformed]) if len(self.uninformed) else total
 
@@ -118,6 +117,12 @@ class CrowdProblem:
         if not np.all(counts >= 0):
             raise InputError("Expected `prior_counts` to be 0 or more.")
         return self.tensor(counts)
+
+
+def is_comparable(table: LabelTable, gold: NDArray[np.int32]) -> bool:
+    """Whether labels compare annotators: some item has two, or a gold class and one."""
+    needed = np.where(gold >= 0, 1, 2)
+    return bool(np.any(table.labels_per_item() >= needed))
 
 
 def _check_gold(gold: ArrayLike | None, table: LabelTable) -> NDArray[np.int32]:

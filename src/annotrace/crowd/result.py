@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.pool import fill_unlabelled
+from annotrace.crowd.problem import is_comparable
 from annotrace.crowd.skills import AnnotatorPosterior, annotator_posterior
 from annotrace.labels.table import LabelTable
 
@@ -68,8 +69,7 @@ class CrowdResult:
         """
         if self.has_classifier or self.prior_counts is not None:
             return True
-        needed = np.where(self.gold >= 0, 1, 2)
-        return bool(np.any(self.table.labels_per_item() >= needed))
+        return is_comparable(self.table, self.gold)
 
     @cached_property
     def annotators(self) -> AnnotatorPosterior:
@@ -78,7 +78,7 @@ class CrowdResult:
 
     @cached_property
     def is_counted(self) -> NDArray[np.bool_]:
-        """Whether the labels of each item say something about annotators, shape (n_items,).
+        """Whether the labels of each item are informative about annotators, shape (n_items,).
 
         From labels alone, the only label of an item agrees with itself; not if the item is gold.
         """

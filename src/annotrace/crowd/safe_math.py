@@ -75,10 +75,9 @@ def log_normalize(x: Tensor) -> Tensor:
     return F.log_softmax(x, dim=-1) if x.is_cuda else x - x.logsumexp(-1, keepdim=True)
 
 
-def inverse_softplus(y: float) -> float:
+def inverse_softplus(y: Tensor) -> Tensor:
     """Return the x at which softplus(x) = y, for y > 0."""
-    value = torch.tensor(y, dtype=torch.float64)
-    return float(value + torch.log(-torch.expm1(-value)))
+    return y + torch.log(-torch.expm1(-y))
 
 
 def softmax_and_log_sum(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import betaincinv, expit, logit
+from scipy.special import betaincinv
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
-from annotrace.crowd.em import clamp_to_gold, normalize_joint
-from annotrace.crowd.label_index import LabelIndex
+from annotrace.crowd.problem import CrowdProblem
 
 if TYPE_CHECKING:
     from annotrace.crowd.result import CrowdResult
@@ -34,6 +33,24 @@ Array = NDArray[np.float64]
 # less than 1 % after the fourth; with a classifier it no longer changes after the first.
 N_ROUNDS = 4
 SMALLEST_PRIOR = 1e-9
+
+
+def diagonals(confusion: NDArray[Any]) -> Array:
+    """Return the accuracy in each class, shape (n_annotators, n_classes)."""
+    accuracies: Array = np.einsum("rkk->rk", confusion)
+    return accuracies
+
+
+def skills(confusion: NDArray[Any]) -> Array:
+    """Return the mean diagonal of each confusion matrix, shape (n_annotators,).
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+        Known matrices, for example; `skill_` is that of the matrices of `AnnotatorPosterior`.
+    """
+    mean_diagonal: Array = diagonals(confusion).mean(axis=1)
+    return mean_diagonal
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +65,6 @@ class AnnotatorPosterior:
         counts for nothing.
     mean : ndarray of shape (n_annotators, n_classes, n_classes)
         Posterior mean of the confusion matrices; an annotator without labels has the pool's.
-    skill : ndarray of shape (n_annotators,)
-        The mean diagonal of `mean`.
-    skill_variance : ndarray of shape (n_annotators,)
     item_posterior : ndarray of shape (n_items, n_classes)
         The posterior of the true classes under `mean`.
     """
@@ -66,8 +80,7 @@ class AnnotatorPosterior:
     @cached_property
     def skill(self) -> Array:
         """The mean diagonal of `mean`, shape (n_annotators,)."""
-        skill: Array = np.einsum("rkk->rk", self.mean).mean(axis=1)
-        return skill
+        return skills(self.mean)
 
     @cached_property
     def skill_variance(self) -> Array:
@@ -95,7 +108,7 @@ class AnnotatorPosterior:
 
     def diagonal_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Return the intervals of the accuracies in each class, each (n_annotators, n_classes)."""
-        return beta_interval(np.einsum("rkk->rk", self.mean), self._diagonal_total, level)
+        return beta_interval(diagonals(self.mean), self._diagonal_total, level)
 
     def chance_corrected_interval(
         self, class_shares: Array, level: float = 0.9
@@ -118,7 +131,7 @@ class AnnotatorPosterior:
     def _chance_corrected(self, shares: Array) -> tuple[Array, Array]:
         """Return mean and variance; every row is linear in its diagonal, given the errors."""
         largest = max(1 - float(np.square(shares).sum()), 1e-9)
-        diagonal = np.einsum("rkk->rk", self.mean)
+        diagonal = diagonals(self.mean)
         wrong = np.maximum(1 - diagonal, 1e-12)
         by_chance = (self.mean @ shares - shares * diagonal) / wrong
         mean = (shares * (diagonal - self.mean @ shares)).sum(axis=1) / largest
@@ -146,7 +159,7 @@ class AnnotatorPosterior:
         # A wrong cell is (1 - diagonal) times its share of the errors.
         who = annotators
         mean, of_diagonal = self.mean[who], self._diagonal_total[who]
-        wrong = np.maximum(1 - np.einsum("rkk->rk", mean), 1e-12)[:, :, None]
+        wrong = np.maximum(1 - diagonals(mean), 1e-12)[:, :, None]
         share = mean / wrong
         of_share = share * (1 - share) / (self.error_counts[who] + 1)[:, :, None]
         variance: Array = np.square(share) * of_diagonal[:, :, None]
@@ -157,7 +170,7 @@ class AnnotatorPosterior:
 
 
 def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
-    """Compute what a fitted crowd says about its annotators.
+    """Compute the posterior of all annotators' confusion matrices from a result.
 
     Examples
     --------
@@ -174,7 +187,7 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
            [ 0., 40.]])
     """
     crowd = _Crowd(result)
-    labels = crowd.count(crowd.start)
+    labels = crowd.count(crowd.start())
     model = AbilityModel.initial(*labels.total.shape).fit(labels)
     for _ in range(N_ROUNDS):
         labels = crowd.count(crowd.posterior(mean_matrices(labels, model)))
@@ -190,36 +203,32 @@ class _Crowd:
     """The labels of a result, for repeated E-steps and counts."""
 
     def __init__(self, result: CrowdResult) -> None:
-        table = result.table
-        self.labels = LabelIndex.from_table(table)
-        self.gold, self.prior_counts = result.gold, result.prior_counts
-        prior = np.broadcast_to(result.prior, (table.n_items, table.n_classes))
-        self.log_prior = self._as_tensor(np.log(np.maximum(prior, SMALLEST_PRIOR)))
-        self.counted = self._as_tensor(result.is_counted[:, None])
-        certain = np.eye(table.n_classes)[result.estimate]
-        self.start = self._as_tensor(certain if result.is_vote else result.posterior)
+        self.result = result
+        self.problem = CrowdProblem(result.table, result.gold, result.prior_counts)
+        self.log_prior = self.problem.tensor(np.log(np.maximum(result.prior, SMALLEST_PRIOR)))
+        self.counted = self.problem.tensor(result.is_counted[:, None])
 
-    def _as_tensor(self, array: NDArray[Any]) -> torch.Tensor:
-        return torch.from_numpy(np.array(array)).to(self.labels.dtype)
+    def start(self) -> torch.Tensor:
+        """Return the posterior of the fit; shares of votes become the estimated classes."""
+        certain = np.eye(self.problem.shape[1])[self.result.estimate]
+        return self.problem.tensor(certain if self.result.is_vote else self.result.posterior)
 
     def posterior(self, matrices: Array) -> torch.Tensor:
         """Compute the posterior of the items under confusion matrices (the E-step)."""
-        model = FixedMatrices(self._as_tensor(matrices))
-        joint = model.item_log_likelihood(self.labels) + self.log_prior
-        return normalize_joint(clamp_to_gold(joint, self.gold, matrices.shape[1]))[0]
+        model = FixedMatrices(self.problem.tensor(matrices))
+        joint = model.item_log_likelihood(self.problem.labels) + self.log_prior
+        return self.problem.e_step(joint)[0]
 
     def count(self, posterior: torch.Tensor) -> LabelCounts:
         """Count expected labels, those of earlier labels included (the M-step's sum)."""
         weights = posterior * self.counted
-        sums = [self.labels.counts(w).double().numpy() for w in (weights, weights.square())]
-        if self.prior_counts is not None:
-            sums = [part + self.prior_counts for part in sums]
-        return LabelCounts(*sums)
+        counts, squares = (self.problem.counts(w).double().numpy() for w in (weights, weights**2))
+        return LabelCounts(counts, squares)
 
 
 def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
     """Return the posterior mean of the matrices, shape (n_annotators, n_classes, n_classes)."""
-    expected = expit(logit(labels.accuracy) + model.ability[:, None])
+    expected = labels.expected_accuracy(model.ability)
     diagonal = model.strength * expected + SLIPS + labels.right
     diagonal /= model.strength + 2 * SLIPS + labels.total
     mean = labels.counts + model.error_strength * model.errors
@@ -232,9 +241,9 @@ def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
 def _with_variances(
     labels: LabelCounts, model: AbilityModel, mean: Array, item_posterior: NDArray[Any]
 ) -> AnnotatorPosterior:
-    share, diagonal = labels.effective_share(), np.einsum("rkk->rk", mean)
+    share, diagonal = labels.effective_share(), diagonals(mean)
     total = model.strength + 2 * SLIPS + share * labels.total
-    expected = expit(logit(labels.accuracy) + model.ability[:, None])
+    expected = labels.expected_accuracy(model.ability)
     return AnnotatorPosterior(
         counts=labels.counts,
         mean=mean,

@@ -52,7 +52,7 @@ def batch_log_likelihood(
 
 
 class _BatchLogLikelihood(torch.autograd.Function):
-    """Works on columns and diagonals of matrices alone, as far as possible."""
+    """Works on columns and diagonals of matrices only, where possible."""
 
     @staticmethod
     def forward(

@@ -1,17 +1,16 @@
-"""Structures of annotator models that learn by gradient descent, by name."""
+"""Structures of annotator models that learn by gradient descent, by name.
+
+Each is called with `n_annotators`, `n_classes`, `n_items` and the keywords of `Confusion`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.confusion import Confusion
 from annotrace.registry import Entry, Registry
-
-Structure: TypeAlias = Callable[..., AnnotatorModel]
-"""Called with `n_annotators`, `n_classes`, `n_items` and the keywords of `Confusion`."""
 
 
 def _confusion(n_annotators: int, n_classes: int, *, n_items: int = 0, **options: Any) -> Confusion:

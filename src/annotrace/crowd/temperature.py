@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from annotrace.crowd.dirichlet import update_pool
+from annotrace.crowd.dirichlet import initial_pool, update_pool
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.table import LabelTable
 
 N_ITER = 10
-INITIAL_STRENGTH = 5.0
 LARGEST_LOG = float(np.log(10))
 
 SPREAD = float(np.log(2) / 2)
@@ -49,12 +49,19 @@ def fit_temperature(
     """
 
     def loss(log_temperature: float) -> float:
-        log_p = torch.log_softmax(logits / float(np.exp(log_temperature)), 1)
-        return -problem.e_step(likelihood + log_p)[1] + (log_temperature / spread) ** 2 / 2
+        _, log_evidence = tempered_e_step(problem, logits, likelihood, np.exp(log_temperature))
+        return (log_temperature / spread) ** 2 / 2 - log_evidence
 
     bounds = (-LARGEST_LOG, LARGEST_LOG)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.05})
     return float(np.exp(found.x)), float(found.fun)
+
+
+def tempered_e_step(
+    problem: CrowdProblem, logits: Tensor, likelihood: Tensor, temperature: float
+) -> tuple[Tensor, float]:
+    """Return the posterior under a classifier at some temperature, and the log evidence."""
+    return problem.e_step(torch.log_softmax(logits / float(temperature), 1).add_(likelihood))
 
 
 def held_out_temperature(
@@ -88,15 +95,13 @@ def held_out_temperature(
     problem, judge = CrowdProblem(table, gold), CrowdProblem(held_out_table, gold[held_out])
     logits = logits.to(problem.dtype)
     matrices = matrices.to(problem.dtype).clamp(min=1e-4)
-    pool = matrices.mean(0, keepdim=True)
-    prior = INITIAL_STRENGTH * pool / pool.sum(2, keepdim=True)
+    prior = initial_pool(matrices)
     for _ in range(N_ITER):
         likelihood = problem.labels.sum_matrices(matrices.log())
         temperature, _ = fit_temperature(judge, logits[held_out], likelihood[held_out], SPREAD)
-        log_p = torch.log_softmax(logits / temperature, 1)
-        posterior, _ = problem.e_step(likelihood.add_(log_p))
+        posterior, _ = tempered_e_step(problem, logits, likelihood, temperature)
         posterior[held_out] = 0
         counts = problem.counts(posterior)
         prior = update_pool(counts, prior)
-        matrices = (counts + prior) / (counts + prior).sum(2, keepdim=True)
+        matrices = matrices_from_counts(counts, prior)
     return temperature

@@ -1,5 +1,6 @@
 """What can be trusted: functions of a `CrowdResult`, or of tables, matrices and posteriors."""
 
+from annotrace.crowd.skills import skills
 from annotrace.diagnosis.agreement import (
     cohen_kappa,
     fleiss_kappa,
@@ -18,7 +19,6 @@ from annotrace.diagnosis.metrics import (
     is_diagonally_dominant,
     is_permuted,
     per_class,
-    skills,
 )
 from annotrace.diagnosis.reasons import Reason
 from annotrace.diagnosis.suspects import rank_suspects

@@ -14,8 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from annotrace.crowd.em import clamp_posterior, normalize_joint
 from annotrace.crowd.result import CrowdResult
 
 Array = NDArray[np.float64]
@@ -39,9 +41,7 @@ def calibrated_posterior(result: CrowdResult) -> Array:
         n_observed = result.table.labels_per_item() + int(result.has_classifier)
         design_effect = 1 + CORRELATION * np.maximum(n_observed - 1, 0)
         posterior = temper(posterior, 1 / design_effect[:, None])
-    is_gold = result.gold >= 0
-    posterior[is_gold] = np.eye(posterior.shape[1])[result.gold[is_gold]]
-    return posterior
+    return clamp_posterior(posterior, result.gold)
 
 
 def independent_posterior(result: CrowdResult) -> Array:
@@ -74,6 +74,4 @@ def _half_right(posterior: NDArray[Any]) -> Array:
 def temper(posterior: NDArray[Any], power: NDArray[Any]) -> Array:
     """Raise probabilities (n_items, n_classes) to a power per item, and normalise."""
     log = power * np.log(np.maximum(posterior, 1e-300))
-    tempered: Array = np.exp(log - log.max(axis=1, keepdims=True))
-    tempered /= tempered.sum(axis=1, keepdims=True)
-    return tempered
+    return normalize_joint(torch.from_numpy(log))[0].numpy()

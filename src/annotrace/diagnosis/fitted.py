@@ -20,20 +20,6 @@ class FittedCrowd:
     """Mixin of estimators and aggregations whose `fit` sets `result_`.
 
     Everything here is a function of `result_`, computed at first access.
-
-    Attributes
-    ----------
-    result_ : CrowdResult
-    skill_ : ndarray of shape (n_annotators,)
-        The skill of each annotator.
-    annotators_ : frame
-        annotator, n_labels, skill, low, high (its 90 % interval), flags.
-    confusion_low_, confusion_high_ : ndarray of shape (n_annotators, n_classes, n_classes)
-        90 % intervals of the cells of the confusion matrices.
-    confidence_ : ndarray of shape (n_items,)
-        Calibrated probability of each item's estimated class.
-    diagnosis_ : Diagnosis
-        Whether labels identify the true classes.
     """
 
     result_: CrowdResult
@@ -51,7 +37,11 @@ class FittedCrowd:
     @property
     def diagnosis_(self) -> Diagnosis:
         """Whether labels identify the true classes, why not, and what would help."""
-        return diagnosis_of(self, self._annotated_result())
+        result = self._annotated_result()
+        kept: tuple[CrowdResult, Diagnosis] | None = vars(self).get("_diagnosis")
+        if kept is None or kept[0] is not result:
+            kept = vars(self)["_diagnosis"] = result, diagnose(result)
+        return kept[1]
 
     @property
     def skill_(self) -> NDArray[np.float64]:
@@ -63,17 +53,17 @@ class FittedCrowd:
 
     @property
     def confusion_low_(self) -> NDArray[np.float64]:
-        """Lower ends of the 90 % intervals of the confusion matrices."""
+        """Lower ends of the 90 % intervals of the confusion matrices, of the same shape."""
         return self._annotated_result().annotators.cell_interval()[0]
 
     @property
     def confusion_high_(self) -> NDArray[np.float64]:
-        """Upper ends of the 90 % intervals of the confusion matrices."""
+        """Upper ends of the 90 % intervals of the confusion matrices, of the same shape."""
         return self._annotated_result().annotators.cell_interval()[1]
 
     @property
     def annotators_(self) -> Any:
-        """What is known about each annotator, a frame as by `LabelTable.to_frame`.
+        """A frame of annotator, n_labels, skill, low, high (its 90 % interval) and flags.
 
         Methods that do not model annotators return annotator and n_labels only.
         """
@@ -113,15 +103,6 @@ class FittedCrowd:
                 "there is nothing to diagnose."
             )
         return result
-
-
-def diagnosis_of(owner: Any, result: CrowdResult) -> Diagnosis:
-    """Return the diagnosis of a result, computed once and kept with its owner."""
-    kept: tuple[CrowdResult, Diagnosis] | None = vars(owner).get("_diagnosis")
-    if kept is None or kept[0] is not result:
-        kept = result, diagnose(result)
-        vars(owner)["_diagnosis"] = kept
-    return kept[1]
 
 
 def annotator_frame(result: CrowdResult, diagnosis: Diagnosis | None) -> Any:

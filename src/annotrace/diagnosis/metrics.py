@@ -14,12 +14,6 @@ from scipy.optimize import linear_sum_assignment
 PERMUTED = 0.1
 
 
-def skills(confusion: NDArray[Any]) -> NDArray[Any]:
-    """Return the mean diagonal of each matrix, shape (n_annotators,)."""
-    mean_diagonal: NDArray[Any] = np.diagonal(confusion, axis1=1, axis2=2).mean(axis=1)
-    return mean_diagonal
-
-
 def confusion_error(estimate: NDArray[Any], truth: NDArray[Any]) -> float:
     """Return the paper's error of confusion matrices.
 
@@ -61,10 +55,7 @@ def is_diagonally_dominant(confusion: NDArray[Any]) -> bool:
 
 
 def dominant_draws(
-    draw: Callable[[int], NDArray[Any]],
-    n_draws: int,
-    first_seed: int = 0,
-    tries: int | None = None,
+    draw: Callable[[int], NDArray[Any]], n_draws: int, first_seed: int = 0, tries: int | None = None
 ) -> list[tuple[int, NDArray[Any]]]:
     """Draw groups of annotators until `n_draws` have a diagonally dominant mean matrix.
 

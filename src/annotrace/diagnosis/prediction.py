@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from annotrace.crowd.em import posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.identifiability import TWO_SIDED_90, Estimate
 
@@ -164,11 +166,10 @@ def predict_labels(result: CrowdResult) -> LabelPrediction:
     )
 
 
-def _without_label(posterior: NDArray[Any], likelihood: Array) -> Array:
+def _without_label(own: NDArray[Any], likelihood: Array) -> Array:
     """Take one label out of a posterior, both of shape (n, n_classes)."""
-    rest: Array = np.maximum(posterior, 1e-30) / np.maximum(likelihood, 1e-12)
-    rest /= rest.sum(axis=1, keepdims=True)
-    return rest
+    log_own, log_likelihood = np.log(np.maximum(own, 1e-30)), np.log(np.maximum(likelihood, 1e-12))
+    return posterior(torch.from_numpy(log_own), torch.from_numpy(-log_likelihood)).numpy()
 
 
 def _log_ratio(one: NDArray[Any], other: NDArray[Any]) -> Array:

@@ -45,7 +45,7 @@ class Measurements:
     class_labels : ndarray of shape (n_classes,)
         Expected labels of items of each true class; ``result.annotators.counts`` has every cell.
     best_at : tuple of tuple of int
-        For each class, up to three annotators who significantly know it best.
+        For each class, up to three annotators with the highest accuracy, if significantly above .5.
     information : Estimate
         Nats per label by which the truth predicts labels better than label marginals do.
     pairs : tuple of PairInformation
@@ -61,7 +61,7 @@ class Measurements:
     flags : tuple of tuple of Flag
         Remarks about each annotator.
     n_compared : int
-        Labels that say something about their annotators, counts of earlier labels included.
+        Labels that are informative about annotators, counts of earlier labels included.
     has_classifier : bool
         Whether a classifier connects the items.
     table : LabelTable

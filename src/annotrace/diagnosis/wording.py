@@ -48,13 +48,13 @@ def describe_flags(flags: Sequence[Flag], table: LabelTable) -> str:
 def _confusions(pairs: Sequence[tuple[int, ...]], table: LabelTable) -> str:
     """List pairs of (true, reported), those that go both ways once."""
     names = table.classes
-    told = []
+    errors = []
     for true, reported in pairs:
         if (reported, true) not in pairs:
-            told.append(f"{names[true]} with {names[reported]}")
+            errors.append(f"{names[true]} with {names[reported]}")
         elif true < reported:
-            told.append(f"{names[true]} with {names[reported]} (both ways)")
-    shown, more = told[:MAX_PAIRS], len(told) - MAX_PAIRS
+            errors.append(f"{names[true]} with {names[reported]} (both ways)")
+    shown, more = errors[:MAX_PAIRS], len(errors) - MAX_PAIRS
     return join(shown) + (f", and {more} more pair{'s' * (more > 1)}" if more > 0 else "")
 
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from annotrace.aggregation.saving import SavedRun, save_run
+from annotrace.aggregation.saving import SavableModel, SavedRun
 from annotrace.crowd.annotator_model import AnnotatorModel, FixedMatrices
 from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.data import ItemSource
-from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
@@ -33,6 +31,7 @@ from annotrace.methods.inputs import (
     match,
     rows_to_predict,
 )
+from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.warm_start import Previous, matrices_by_name
 from annotrace.networks import Backbone, build_backbone
 from annotrace.parameters import (
@@ -63,11 +62,11 @@ from annotrace.undo import unchanged_unless_done, weights_unchanged_unless_done
 from annotrace.version import versions
 
 SAMPLE = 10_000
-PREDICT_BATCH = 1024
+"""Rows from which input stages estimate mean and deviation."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
     """A classifier that learns from labels by many annotators.
 
     Parameters
@@ -147,11 +146,6 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
     checkpoint: str | PathLike[str] | None = None
     warm_start: bool = False
 
-    method: ClassVar[str]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
-
     def fit(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> CrowdEstimator:
         """Learn the classifier and, where the method models them, the annotators.
 
@@ -183,9 +177,7 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
             check_learnable(table)
             if previous is not None:
                 previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
-            checkpoints = CheckpointSeries(
-                None if self.checkpoint is None else Path(self.checkpoint)
-            )
+            checkpoints = CheckpointSeries(self.checkpoint)
             self.fit_matched(source, table, known, checkpoints, previous)
         return checkpoints
 
@@ -223,9 +215,7 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
                 self._initialize_from(previous)
             self.history_ = self._learn(data, self._settings(self._seed))
             self.network_.eval()
-            self.result_ = self._make_result(data)
-        self.posterior_ = self.result_.posterior
-        self._set_confusion()
+            self._set_result(self._make_result(data))
 
     # What a method defines
 
@@ -249,30 +239,22 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
 
     def _make_result(self, data: CrowdData) -> CrowdResult:
         """Combine the classifier's probabilities with the labels."""
-        log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
+        log_p = self._log_proba(data)
         combined = log_p.exp()
         if self.annotator_model_ is not None:
             likelihood = item_log_likelihood(self.annotator_model_, self.table_)
             combined = posterior(log_p, torch.from_numpy(likelihood))
         return self._result(combined.numpy(), log_p.exp().numpy())
 
-    def _result(
-        self, probabilities: NDArray[Any], prior: NDArray[Any], **others: Any
-    ) -> CrowdResult:
-        clamped = clamp_posterior(probabilities, self.gold_)
-        return CrowdResult(
-            table=self.table_,
-            posterior=clamped,
-            estimate=others.pop("estimate", clamped.argmax(axis=1)),
-            annotator_model=self.annotator_model_,
-            prior=prior,
-            gold=self.gold_,
-            **others,
-        )
+    def _result(self, probabilities: NDArray[Any], prior: NDArray[Any]) -> CrowdResult:
+        posterior = clamp_posterior(probabilities, self.gold_)
+        estimate, model = posterior.argmax(axis=1), self.annotator_model_
+        return CrowdResult(self.table_, posterior, estimate, model, prior, self.gold_)
 
-    def _set_confusion(self) -> None:
-        if self.annotator_model_ is not None:
-            self.confusion_ = self.result_.matrices()
+    def _set_result(self, result: CrowdResult) -> None:
+        self.result_, self.posterior_ = result, result.posterior
+        if result.annotator_model is not None:
+            self.confusion_ = result.matrices()
 
     # Prediction
 
@@ -281,7 +263,7 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
         check_is_fitted(self)
         source = rows_to_predict(self, X)
         device = next(self.network_.parameters()).device
-        logits = self._logits(CrowdData.unlabelled(source, self.table_, device))
+        logits = self.logits(CrowdData.unlabelled(source, self.table_, device))
         probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
         return probabilities
 
@@ -292,17 +274,13 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
         return chosen
 
     def posterior(self, X: Any, y: Any, items: Items = None) -> NDArray[Any]:
-        """Return class probabilities of new items, classifier and labels combined.
+        """Return class probabilities from classifier and labels, shape (n_rows, n_classes).
 
         Parameters
         ----------
         X, y, items
-            As in `fit`. Annotators and classes are matched by name; an annotator unknown to the
-            model has the pool's confusion matrix.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
+            As in `fit`, for new items. Annotators and classes are matched by name; an annotator
+            unknown to the model has the pool's confusion matrix.
         """
         check_is_fitted(self)
         if self.annotator_model_ is None:
@@ -324,13 +302,8 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
 
     # Saving
 
-    def save(self, folder: str | Path) -> None:
-        """Write the run to a folder; `annotrace.load` reads it back."""
-        check_is_fitted(self)
-        save_run(self, Path(folder))
-
     def describe(self) -> dict[str, Any]:
-        """Return what a saved run says about the fit, in plain types."""
+        """Return a description of the fit for run.json, in plain types."""
         return {
             "kind": "classifier",
             "custom_backbone": isinstance(self.backbone, nn.Module),
@@ -359,21 +332,17 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
         for name, module in self.learned_modules().items():
             module.load_state_dict(run.modules[name])
             module.to(device).eval()
-        self.result_ = run.result(self.annotator_model_)
-        self.posterior_ = self.result_.posterior
-        self._set_confusion()
+        self._set_result(run.result(self.annotator_model_))
 
     # Steps that methods share
 
-    def _default_settings(self) -> dict[str, Any]:
-        return {}
-
     def _settings(self, seed: int) -> Settings:
+        defaults = PROTOCOLS[getattr(self, "protocol", "default")].training
         names = ("epochs", "batch_size", "lr", "weight_decay", "schedule", "patience")
         given = {name: getattr(self, name, None) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         given |= {"precision": self.precision, "cuda_graphs": self.cuda_graphs, "seed": seed}
-        return Settings(**(self._default_settings() | given))
+        return Settings(**(defaults | given))
 
     def _build_network(self, data: CrowdData) -> nn.Module:
         some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
@@ -414,10 +383,16 @@ class CrowdEstimator(FittedCrowd, ClassifierMixin, BaseEstimator, ABC):  # type:
             fingerprint="" if path is None else fingerprint(self, settings, data, self.gold_),
         )
 
-    @torch.no_grad()
-    def _logits(self, data: CrowdData) -> Tensor:
+    def logits(self, data: CrowdData) -> Tensor:
+        """Return the logits of all items, shape (n_items, n_classes)."""
         self.network_.eval()
-        items = torch.arange(len(data.source), device=data.device).split(PREDICT_BATCH)
-        with autocast(data.device, self.precision):
-            parts = [self.network_(data.inputs(item)) for item in items]
-        return torch.cat(parts).float() if parts else torch.empty(0, self.table_.n_classes)
+        return data.map(lambda item: self._class_scores(data.inputs(item))).float()
+
+    def _log_proba(self, data: CrowdData) -> Tensor:
+        return torch.log_softmax(self.logits(data).cpu().double(), dim=1)
+
+    def _class_scores(self, inputs: Tensor) -> Tensor:
+        """Return the logits of rows (n_rows, ...), shape (n_rows, n_classes)."""
+        with autocast(inputs.device, self.precision):
+            logits: Tensor = self.network_(inputs)
+        return logits

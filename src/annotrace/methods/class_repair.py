@@ -77,7 +77,7 @@ class ClassRepair:
     ) -> None:
         self.table, self.posterior, self.confusion = table, posterior, confusion
         share = posterior.mean(axis=0)
-        reported = np.bincount(table.label, minlength=table.n_classes) / max(table.n_labels, 1)
+        reported = table.labels_per_class() / max(table.n_labels, 1)
         collapsed = share < COLLAPSED * np.minimum(reported, 1 / table.n_classes)
         pool = pooled_confusion(confusion, table.labels_per_annotator())
         # A collapsed class takes the name that no other class fits.
@@ -99,11 +99,8 @@ class ClassRepair:
         posterior = self.posterior[:, self.order]
         if split is None:
             return posterior
-        table, (collapsed, host) = self.table, split
-        own, other = (
-            np.bincount(table.item[table.label == label], minlength=table.n_items)
-            for label in split
-        )
+        collapsed, host = split
+        own, other = self.table.votes()[:, split].T
         share = (own + UNDECIDED) / (own + other + 2 * UNDECIDED)
         both = posterior[:, collapsed] + posterior[:, host]
         posterior[:, collapsed], posterior[:, host] = both * share, both * (1 - share)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -37,10 +37,9 @@ from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
 from annotrace.methods.held_out_em import HeldOutEM
-from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.recipe import MIXUPS, Recipe
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
@@ -62,19 +61,6 @@ INITIAL_STEPS = 1300
 MAX_EPOCHS = 60
 PATIENCE = 5
 FRESH_WEIGHT = 0.5
-
-SHARED = (
-    "backbone",
-    "batch_size",
-    "lr",
-    "weight_decay",
-    "validation_fraction",
-    "precision",
-    "cuda_graphs",
-    "device",
-    "verbose",
-    "callbacks",
-)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -141,6 +127,19 @@ class CrossFittedEM(CrowdEstimator):
 
     method: ClassVar[str] = "crossfit"
 
+    def _build_modules(self, device: torch.device) -> None:
+        sizes = self.table_.n_annotators, self.table_.n_classes
+        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)
+        self._previous: Previous | None = None
+
+    def _initialize_from(self, previous: Previous) -> None:
+        if self._networks.size != self.n_folds:
+            raise InputError(
+                f"Expected `n_folds` to be {self._networks.size}, as in the last fit, but got "
+                f"{self.n_folds}: fit with `warm_start=False`."
+            )
+        self._previous = previous
+
     def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         self.fold_ = self._assign_folds(settings.seed)
         inner = HeldOutEM(self.table_, self.fold_, self.gold_)
@@ -150,16 +149,11 @@ class CrossFittedEM(CrowdEstimator):
         done = self._iterate(inner, data, settings, range(self.n_iter), recount=recount)
         inner, more = self._repair(inner, data, settings)
         self._keep(inner, self._oof_logits(data))
-        return join_histories(join_histories(history, done), more)
+        self._previous = None
+        return join_histories(history, done, more)
 
     def _iterate(
-        self,
-        inner: HeldOutEM,
-        data: CrowdData,
-        settings: Settings,
-        numbers: range,
-        *,
-        recount: bool,
+        self, inner: HeldOutEM, data: CrowdData, settings: Settings, numbers: range, recount: bool
     ) -> list[Epoch]:
         """Train the networks and run the inner EM in turn.
 
@@ -226,13 +220,12 @@ class CrossFittedEM(CrowdEstimator):
     def _initial_model(self, data: CrowdData, settings: Settings) -> TraceRegularized:
         steps_per_epoch = len(self._labelled()) / settings.batch_size
         epochs = int(np.clip(round(INITIAL_STEPS / steps_per_epoch), 3, MAX_EPOCHS))
-        model = TraceRegularized(
-            **{name: getattr(self, name) for name in SHARED},
-            structure="full",
-            recipe=Recipe(n_init=self.n_init, mixup=0.0, calibrate=False),
-            epochs=epochs if self.epochs is None else min(epochs, self.epochs),
-            random_state=settings.seed,
-        )
+        shared = {field.name: getattr(self, field.name) for field in fields(CrowdEstimator)}
+        shared |= {"schedule": None, "checkpoint": None, "warm_start": False}
+        shared["epochs"] = epochs if self.epochs is None else min(epochs, self.epochs)
+        shared["random_state"] = settings.seed
+        recipe = Recipe(n_init=self.n_init, mixup=0.0, calibrate=False)
+        model = TraceRegularized(**shared, structure="full", recipe=recipe)
         model.fit_matched(data.source, self.table_, self.gold_, self._checkpoints)
         return model
 
@@ -264,7 +257,7 @@ class CrossFittedEM(CrowdEstimator):
         return self._run_networks(data, inner, part)
 
     def _choose_mixup(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
-        """Run the first iteration as `mixup` says; "auto" takes none if significantly better."""
+        """Run the first iteration; if `mixup` is "auto", use none where significantly better."""
         self.mixup_ = MIXUPS[0] if self.mixup == "auto" else float(self.mixup)
         fresh = copy.deepcopy(self.network_)
         history = self._first_iteration(data, inner, settings)
@@ -320,17 +313,17 @@ class CrossFittedEM(CrowdEstimator):
 
         return objective
 
-    @torch.no_grad()
     def _oof_logits(self, data: CrowdData) -> Tensor:
         """Return the logits of each item by the network that did not learn from it."""
         fold = torch.from_numpy(self.fold_).to(data.device)
-        parts = []
-        self.network_.eval()
-        for item in torch.arange(len(fold), device=data.device).split(PREDICT_BATCH):
+        networks = self._networks.eval()
+
+        def logits(item: Tensor) -> Tensor:
             with autocast(data.device, self.precision):
-                each = self._networks.each(self._networks.stage(data.inputs(item)))
-            parts.append(each[fold[item], torch.arange(len(item), device=item.device)])
-        return torch.cat(parts).cpu().double()
+                each = networks.each(networks.stage(data.inputs(item)))
+            return each[fold[item], torch.arange(len(item), device=item.device)]
+
+        return data.map(logits).cpu().double()
 
     def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature
@@ -344,7 +337,7 @@ class CrossFittedEM(CrowdEstimator):
     def _make_result(self, data: CrowdData) -> CrowdResult:
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
-            log_p = self._logits(data).cpu().double().numpy()[unlabelled]
+            log_p = self.logits(data).cpu().double().numpy()[unlabelled]
             self._posterior[unlabelled] = np.exp(log_p)
         return self._result(self._posterior, self._oof_proba)
 
@@ -367,19 +360,3 @@ class CrossFittedEM(CrowdEstimator):
         return Ensemble(
             [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.n_folds)]
         )
-
-    def _default_settings(self) -> dict[str, Any]:
-        return PROTOCOLS["default"].training
-
-    def _build_modules(self, device: torch.device) -> None:
-        sizes = self.table_.n_annotators, self.table_.n_classes
-        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)
-        self._previous: Previous | None = None
-
-    def _initialize_from(self, previous: Previous) -> None:
-        if self._networks.size != self.n_folds:
-            raise InputError(
-                f"Expected `n_folds` to be {self._networks.size}, as in the last fit, but got "
-                f"{self.n_folds}: fit with `warm_start=False`."
-            )
-        self._previous = previous

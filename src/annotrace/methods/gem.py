@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.errors import InputError
 from annotrace.methods.network_estimator import NetworkEstimator
@@ -73,8 +74,8 @@ class GeneralizedEM(NetworkEstimator):
                 f"but got {self.n_steps}."
             )
         problem = CrowdProblem(self.table_, self.gold_)
-        truth = self._initial_truth(problem, trial)
         self._build_modules(data.device)
+        truth = self._initial_truth(problem, data, trial)
         self._count_matrices(problem, truth)
         history: list[Epoch] = []
         lowest, kept = math.inf, dict[str, Tensor]()
@@ -83,7 +84,7 @@ class GeneralizedEM(NetworkEstimator):
                 self.network_ = self._build_network(data).to(data.device)
             done = self._fit_network(data, truth, settings, trial, step)
             history = join_histories(history, done)
-            log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
+            log_p = self._log_proba(data)
             self._count_matrices(problem, problem.set_gold(self._counted(truth, log_p)))
             if (loss := held_out_loss(done)) <= lowest or not kept:
                 lowest, kept = loss, copy.deepcopy(self._all_modules().state_dict())
@@ -91,10 +92,14 @@ class GeneralizedEM(NetworkEstimator):
         self._all_modules().load_state_dict(kept)
         return history
 
-    def _initial_truth(self, problem: CrowdProblem, trial: Trial) -> Tensor:
-        if trial.start is None or trial.start.posterior is None:
+    def _initial_truth(self, problem: CrowdProblem, data: CrowdData, trial: Trial) -> Tensor:
+        """Return the votes, or what the recipe or a warm start begins with."""
+        if trial.start is None:
             return problem.votes()
-        return problem.set_gold(problem.tensor(trial.start.posterior))
+        if trial.start.posterior is not None:
+            return problem.set_gold(problem.tensor(trial.start.posterior))
+        self._annotators.set_matrices(torch.from_numpy(trial.start.matrices))
+        return self._infer(problem, self._log_proba(data))
 
     def _fit_network(
         self, data: CrowdData, truth: Tensor, settings: Settings, trial: Trial, step: int
@@ -102,9 +107,7 @@ class GeneralizedEM(NetworkEstimator):
         self._targets = truth.float().to(data.device)
         shares = torch.arange(self.n_steps + 1) * settings.epochs // self.n_steps
         part = replace(
-            settings,
-            epochs=int(shares[step + 1] - shares[step]),
-            seed=settings.seed + 7919 * step,
+            settings, epochs=int(shares[step + 1] - shares[step]), seed=settings.seed + 7919 * step
         )
         return self._train(self.network_, self._objective(trial.mixup), data, part)
 
@@ -120,12 +123,10 @@ class GeneralizedEM(NetworkEstimator):
         return log_p
 
     def _count_matrices(self, problem: CrowdProblem, truth: Tensor) -> None:
-        counts = problem.counts(truth.to(problem.dtype)) + self.smoothing
-        # An annotator who labelled no item of a class leaves nothing to divide by.
-        total = counts.sum(2, keepdim=True)
-        uniform = torch.full_like(counts, 1 / counts.shape[2])
-        matrices = torch.where(total > 0, counts / total.clamp_min(1e-30), uniform)
-        self._annotators.set_matrices(matrices)
+        counts = problem.counts(truth.to(problem.dtype))
+        matrices = matrices_from_counts(counts, self.smoothing)
+        # Without smoothing, an annotator who labelled no item of a class has 0 / 0 there.
+        self._annotators.set_matrices(matrices.nan_to_num_(1 / self.table_.n_classes))
 
     def _infer(self, problem: CrowdProblem, log_p: Tensor) -> Tensor:
         log_matrices = self._annotators.log_matrices().cpu().to(problem.dtype)

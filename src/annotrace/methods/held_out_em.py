@@ -15,13 +15,13 @@ classifier that is overconfident or underconfident.
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from annotrace.crowd.dirichlet import update_pool
+from annotrace.crowd.dirichlet import initial_pool, update_pool
+from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
-from annotrace.crowd.temperature import INITIAL_STRENGTH, fit_temperature
+from annotrace.crowd.temperature import fit_temperature, tempered_e_step
 from annotrace.labels.table import LabelTable
 
 N_ITER = 20
@@ -63,15 +63,13 @@ class HeldOutEM:
     def count_matrices(self, truth: Tensor) -> None:
         """Start with matrices counted from class probabilities, (n_items, n_classes)."""
         counts = self._counts(truth.to(self.problem.dtype))
-        pool = counts.sum((0, 1)) + 0.1
-        self._prior = INITIAL_STRENGTH * (pool / pool.sum(1, keepdim=True))[None]
+        self._prior = initial_pool(counts.sum((0, 1))[None] + 0.1)
         self._update_matrices(counts)
 
     def set_matrices(self, matrices: Tensor) -> None:
         """Start with given matrices, (n_annotators, n_classes, n_classes), for every fold."""
         matrices = matrices.to(self.problem.dtype).clamp(min=1e-4)
-        pool = matrices.mean(0, keepdim=True)
-        self._prior = INITIAL_STRENGTH * pool / pool.sum(2, keepdim=True)
+        self._prior = initial_pool(matrices)
         self._held_out = matrices.repeat(self.n_folds, 1, 1)
 
     def run(self, logits: Tensor) -> None:
@@ -86,8 +84,9 @@ class HeldOutEM:
             likelihood = self._likelihood()
             if step % CALIBRATE_EVERY == 0:
                 self.temperature = fit_temperature(self.problem, logits, likelihood)[0]
-            log_p = torch.log_softmax(logits / self.temperature, 1)
-            self.posterior, log_evidence = self.problem.e_step(likelihood.add_(log_p))
+            self.posterior, log_evidence = tempered_e_step(
+                self.problem, logits, likelihood, self.temperature
+            )
             counts = self._counts(self.posterior)
             self._prior = update_pool(counts.sum(0), self._prior)
             self._update_matrices(counts)
@@ -101,8 +100,7 @@ class HeldOutEM:
 
     def matrices(self) -> Tensor:
         """Return the matrices by all labels, (n_annotators, n_classes, n_classes)."""
-        counts = self._counts(self.posterior).sum(0) + self._prior
-        return (counts / counts.sum(2, keepdim=True)).contiguous()
+        return matrices_from_counts(self._counts(self.posterior).sum(0), self._prior).contiguous()
 
     def _likelihood(self) -> Tensor:
         return self.problem.labels.sum_matrices(self._held_out.log())
@@ -112,8 +110,8 @@ class HeldOutEM:
         return self.problem.counts(truth).view(self.n_folds, *self.shape)
 
     def _update_matrices(self, counts: Tensor) -> None:
-        others = (counts.sum(0) - counts).clamp_(min=0) + self._prior
-        self._held_out = (others / others.sum(3, keepdim=True)).flatten(0, 1)
+        others = (counts.sum(0) - counts).clamp_(min=0)
+        self._held_out = matrices_from_counts(others, self._prior).flatten(0, 1)
 
 
 def _annotators_by_fold(table: LabelTable, fold: NDArray[np.int64], n_folds: int) -> LabelTable:

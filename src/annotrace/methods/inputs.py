@@ -37,7 +37,7 @@ def match(
     Parameters
     ----------
     estimator : CrowdEstimator
-        Told how many features there are, and what they are called.
+        Its `n_features_in_`, `feature_names_in_` and `input_shape_` are set.
     X : array of shape (n_items, ...), frame, or ItemSource
     y : LabelTable, array of shape (n_items,) or array of shape (n_items, n_annotators)
     items : array-like of shape (n_items,), optional
@@ -134,30 +134,30 @@ def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
 
 
 def _check_nameless(X: Any) -> None:
-    """Refuse names of rows where labels go by position: they would be a feature like others."""
+    """Raise if X names its rows but labels are positional: the names would become a feature."""
     columns = list(map(str, column_names(X)))
     if (name := find_column(columns, "item", "the frame", None)) is not None:
         raise InputError(
-            f"The frame names its rows in the column {name!r}, and the items of the labels have no "
-            "names, but go by position: drop the column, or make the table from names "
-            "(`LabelTable.from_long`)."
+            f"The column {name!r} of X names its rows, but the items of the labels have no names "
+            "and are matched by position: drop the column, or make the table from names with "
+            "`LabelTable.from_long`."
         )
 
 
 def _check_bare(y: Any) -> None:
-    """Refuse labels with a column that names items or annotators: all would be annotators."""
+    """Raise if a column of y names items or annotators: every column would be an annotator."""
     columns = list(map(str, column_names(y)))
     for role in ("item", "annotator") if len(columns) > 1 else ():
         if (name := find_column(columns, role, "the frame of labels")) is not None:
             raise InputError(
-                f"Expected labels with a row an item and a column an annotator, but the column "
-                f"{name!r} names {role}s: make a table of the frame with `LabelTable.from_long` (a "
-                "row a label) or `LabelTable.from_wide`."
+                f"Expected y to have one row per item and one column per annotator, but the column "
+                f"{name!r} names {role}s: make a table with `LabelTable.from_long` (one row per "
+                "label) or `LabelTable.from_wide`."
             )
 
 
 def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
-    """Check rows of features as scikit-learn does; images only for what all arrays need."""
+    """Validate rows of features as scikit-learn does; only convert images to an array."""
     if getattr(X, "ndim", 0) > 2:
         return np.asarray(X)
     checked: NDArray[Any] = validate_data(estimator, X, reset=reset, dtype="numeric")
@@ -165,7 +165,7 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
 
 
 def _column_names(source: ItemSource) -> list[str] | None:
-    """Give the names of features; as with scikit-learn, those that are all text."""
+    """Return the names of features, if all are text (as in scikit-learn)."""
     columns = getattr(source, "columns", None)
     return columns if columns and all(isinstance(name, str) for name in columns) else None
 
@@ -191,9 +191,9 @@ def _by_name(source: ItemSource, table: LabelTable) -> LabelTable:
         return table
     if source.items is None:
         raise InputError(
-            "The items of the labels have names, and the rows of X have none: say which row is "
-            "which with `fit(X, table, items=names)`, or give a frame with an item column, or a "
-            "file saved with np.savez(path, X=features, items=names)."
+            "The items of the labels have names, but the rows of X have none: pass the item of "
+            "each row with `fit(X, table, items=names)`, a frame with an item column, or a file "
+            "saved with np.savez(path, X=features, items=names)."
         )
     return table.match_items(source.items)
 
@@ -207,7 +207,7 @@ def _check_length(source: ItemSource, table: LabelTable) -> None:
 
 
 def _all(classes: Names, y: NDArray[Any]) -> list[Any]:
-    """Give the classes that are known, and those of an array of labels that are not."""
+    """Return the known classes, followed by the other classes of an array of labels."""
     return list(union_names(classes, encode_answers(y, "y").names).tolist())
 
 
@@ -216,13 +216,13 @@ def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     if y.dtype.kind == "O" and not all(map(is_filled, y)):
-        raise InputError("y has rows without a label: leave them out, or give a `LabelTable`.")
+        raise InputError("y has rows without a label: leave them out, or pass a `LabelTable`.")
     if y.dtype.kind in "mM":
         y = y.astype(str)
     check_classification_targets(y)
     classes, label = np.unique(y, return_inverse=True)
     if len(classes) < 2 and not known:
-        raise InputError("y has one class only, and there is nothing to learn.")
+        raise InputError("y has one class only: there is nothing to learn.")
     position = np.arange(len(y), dtype=np.int32)
     return LabelTable(
         position,

@@ -13,10 +13,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from annotrace.aggregation.em_model import one_coin_matrices
 from annotrace.crowd.losses import label_log_likelihood
 from annotrace.errors import InputError
 from annotrace.labels.codes import split_positions
-from annotrace.methods.base import PREDICT_BATCH, CrowdEstimator
+from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.recipe import Initialization, Recipe, Trained, Trial, is_swapped
 from annotrace.methods.warm_start import Previous
@@ -104,6 +105,7 @@ class NetworkEstimator(CrowdEstimator):
         gold = torch.from_numpy(self.gold_).long().to(data.device)
         self._gold = gold if bool((gold >= 0).any()) else None
         self.temperature_ = 1.0
+        self._options = self.options()
         recipe = self._recipe()
         if recipe is None:
             first = {name: options[0] for name, options in self.options().items()}
@@ -128,8 +130,13 @@ class NetworkEstimator(CrowdEstimator):
         return getattr(self, "_warm_trial", None)
 
     def _initialize_from(self, previous: Previous) -> None:
-        chosen = getattr(self, "chosen_", {})
-        params = {name: chosen.get(name, values[0]) for name, values in self.options().items()}
+        chosen, options = getattr(self, "chosen_", {}), self.options()
+        before = getattr(self, "_options", options)
+        # What was chosen stays, unless the user has set the parameter since.
+        params = {
+            name: chosen.get(name, values[0]) if before.get(name) == values else values[0]
+            for name, values in options.items()
+        }
         matrices = None if previous.confusion is None else previous.matrices(self.table_)
         start = None if matrices is None else Initialization(matrices)
         self._warm_trial = Trial(params, chosen.get("mixup", 1.0), start=start)
@@ -154,25 +161,17 @@ class NetworkEstimator(CrowdEstimator):
         posterior: NDArray[np.float64] = self._make_result(data).posterior
         return posterior
 
-    def current_logits(self, data: CrowdData) -> Tensor:
-        """Return the logits of the network in use, shape (n_items, n_classes)."""
-        return self._logits(data)
-
     def initial_matrices(self) -> NDArray[np.float64]:
         """Return the matrices that a training starts from."""
-        n = self.table_.n_classes
         diagonal = PROTOCOLS["default"].diagonal or 0.7
-        matrix = np.where(np.eye(n, dtype=bool), diagonal, (1 - diagonal) / (n - 1))
-        return np.repeat(matrix[None], self.table_.n_annotators, axis=0)
+        skill = torch.full((self.table_.n_annotators,), diagonal, dtype=torch.float64)
+        return one_coin_matrices(skill, self.table_.n_classes).numpy()
 
     def held_out_items(self) -> NDArray[np.intp]:
         """Return the labelled items that are held out by every training of the fit."""
         return self._split()[1]
 
     # Steps that methods share
-
-    def _default_settings(self) -> dict[str, Any]:
-        return PROTOCOLS[self.protocol].training
 
     def _or_protocol(self, name: str) -> Any:
         """Return a parameter, or the protocol's value where it is None."""
@@ -205,7 +204,7 @@ class NetworkEstimator(CrowdEstimator):
         @torch.no_grad()
         def held_out_loss() -> float:
             with autocast(data.device, settings.precision):
-                scores = [score(batch) for batch in data.batches(items, PREDICT_BATCH)]
+                scores = [score(batch) for batch in data.batches(items)]
             total = torch.stack([total for total, _ in scores]).sum(0)
             return float(total.min()) / max(sum(n for _, n in scores), 1)
 
@@ -213,7 +212,7 @@ class NetworkEstimator(CrowdEstimator):
         return self._run(learned, objective, data, rest, settings, scored)
 
     def _objective(self, mixup: float) -> Callable[[Batch], Tensor]:
-        """Return the training loss of a batch, of mixtures of two items if asked for."""
+        """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0."""
 
         def plain_loss(batch: Batch) -> Tensor:
             return self._loss(batch, self.network_(batch.inputs))
@@ -231,23 +230,18 @@ class NetworkEstimator(CrowdEstimator):
         if self.select == "likelihood":
             return self._best_score
         if self.select == "labels":
-            return lambda batch: _errors(self._class_scores(batch)[batch.row], batch.label)
+            return lambda batch: _errors(self._class_scores(batch.inputs)[batch.row], batch.label)
         if self.table_.truth is None or (self.table_.truth < 0).any():
             raise InputError("`select='truth'` needs a table with the truth of every item.")
         truth = torch.from_numpy(self.table_.truth.copy()).to(data.device)
-        return lambda batch: _errors(self._class_scores(batch), truth[batch.item])
+        return lambda batch: _errors(self._class_scores(batch.inputs), truth[batch.item])
 
     def _best_score(self, batch: Batch) -> tuple[Tensor, int]:
-        logits = self._class_scores(batch)
+        logits = self._class_scores(batch.inputs)
         if self._recipe() is None and not self.recipe_by_default:
             return self._score(batch, logits)
         scores = [self._score(batch, logits / temperature) for temperature in TEMPERATURES]
         return torch.stack([total for total, _ in scores]), scores[0][1]
-
-    def _class_scores(self, batch: Batch) -> Tensor:
-        """Return scores of the classes for the rows of a batch, shape (n_rows, n_classes)."""
-        scores: Tensor = self.network_(batch.inputs)
-        return scores
 
     def _with_gold(
         self, batch: Batch, logits: Tensor, label_loss: Callable[[Tensor], Tensor]
@@ -265,8 +259,9 @@ class NetworkEstimator(CrowdEstimator):
         given = torch.where(gold[:, None] >= 0, certain, logits)
         return label_loss(given) + loss / len(batch.item)
 
-    def _logits(self, data: CrowdData) -> Tensor:
-        return super()._logits(data) / self.temperature_
+    def logits(self, data: CrowdData) -> Tensor:
+        """Return the calibrated logits of all items, shape (n_items, n_classes)."""
+        return super().logits(data) / self.temperature_
 
 
 def _errors(scores: Tensor, label: Tensor) -> tuple[Tensor, int]:

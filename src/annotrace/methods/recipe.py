@@ -13,17 +13,16 @@ truth. The recipe
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from annotrace.crowd.annotator_model import AnnotatorModel
-from annotrace.crowd.em import expected_counts
+from annotrace.crowd.em import expected_counts, matrices_from_counts
 from annotrace.crowd.pool import pooled_confusion
 from annotrace.crowd.temperature import held_out_temperature
 from annotrace.diagnosis.metrics import is_permuted
@@ -31,6 +30,9 @@ from annotrace.labels import LabelTable
 from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
 from annotrace.parameters import Count, NotNegative, check_parameters
 from annotrace.training import CrowdData, Epoch, Settings, held_out_loss, seeded
+
+if TYPE_CHECKING:
+    from annotrace.methods.network_estimator import NetworkEstimator
 
 MIXUPS = (1.0, 0.0)
 """What `mixup="auto"` tries: the second replaces the first if it is significantly better."""
@@ -92,45 +94,6 @@ class Trained(NamedTuple):
         return self.is_swapped, self.loss
 
 
-class Trainable(Protocol):
-    """What the recipe needs from an estimator."""
-
-    table_: LabelTable
-    gold_: NDArray[np.int32]
-    annotator_model_: AnnotatorModel | None
-    validation_fraction: float
-    repairs_classes: ClassVar[bool]
-    warm_trial: Trial | None
-
-    def options(self) -> dict[str, Sequence[Any]]:
-        """Return the options of each parameter that is "auto"."""
-        ...
-
-    def train_trial(self, data: CrowdData, settings: Settings, trial: Trial) -> Trained:
-        """Train once."""
-        ...
-
-    def use(self, trained: Trained) -> None:
-        """Take over what a training has learned."""
-        ...
-
-    def current_posterior(self, data: CrowdData) -> NDArray[np.float64]:
-        """Return the posterior of the modules in use, shape (n_items, n_classes)."""
-        ...
-
-    def current_logits(self, data: CrowdData) -> Tensor:
-        """Return the logits of the network in use, shape (n_items, n_classes)."""
-        ...
-
-    def initial_matrices(self) -> NDArray[np.float64]:
-        """Return the matrices that a training starts from."""
-        ...
-
-    def held_out_items(self) -> NDArray[np.intp]:
-        """Return the items that are held out by every training."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How to train robustly.
@@ -162,13 +125,14 @@ class Recipe:
         check_parameters(self)
 
     def fit(
-        self, estimator: Trainable, data: CrowdData, settings: Settings
+        self, estimator: NetworkEstimator, data: CrowdData, settings: Settings
     ) -> tuple[Trained, float]:
         """Train an estimator; return the training that was kept and its temperature."""
         trials = self._trials(estimator)
         best = estimator.train_trial(data, settings, trials[0])
         for trial in trials[1:]:
-            best = min(best, estimator.train_trial(data, settings, trial), key=_by_rank)
+            trained = estimator.train_trial(data, settings, trial)
+            best = min(best, trained, key=lambda each: each.rank)
         chooses = estimator.validation_fraction > 0 and estimator.warm_trial is None
         if self.mixup == "auto" and chooses:
             best = _choose_mixup(best, estimator, data, settings, number=len(trials))
@@ -178,7 +142,7 @@ class Recipe:
         calibrates = self.calibrate and estimator.validation_fraction > 0
         return best, _temperature(estimator, data) if calibrates else 1.0
 
-    def _trials(self, estimator: Trainable) -> list[Trial]:
+    def _trials(self, estimator: NetworkEstimator) -> list[Trial]:
         mixup = MIXUPS[0] if self.mixup == "auto" else float(self.mixup)
         if estimator.warm_trial is not None:
             before = estimator.warm_trial
@@ -190,16 +154,12 @@ class Recipe:
         return [Trial(params, mixup, number) for number, params in enumerate(turns)]
 
 
-def _by_rank(trained: Trained) -> tuple[bool, float]:
-    return trained.rank
-
-
-def _significant(estimator: Trainable) -> float:
+def _significant(estimator: NetworkEstimator) -> float:
     return minimum_gain(estimator.validation_fraction * estimator.table_.n_labels)
 
 
 def _choose_mixup(
-    best: Trained, estimator: Trainable, data: CrowdData, settings: Settings, number: int
+    best: Trained, estimator: NetworkEstimator, data: CrowdData, settings: Settings, number: int
 ) -> Trained:
     """Train once more without mixup, and keep that if it is significantly better."""
     trial = best.trial._replace(mixup=MIXUPS[1], number=number)
@@ -210,7 +170,9 @@ def _choose_mixup(
     return without if without.rank < needed else best
 
 
-def _repair(best: Trained, estimator: Trainable, data: CrowdData, settings: Settings) -> Trained:
+def _repair(
+    best: Trained, estimator: NetworkEstimator, data: CrowdData, settings: Settings
+) -> Trained:
     """Train again where classes have collapsed or are swapped, from all else that was learned.
 
     A trace penalty that was strong enough to swap classes was too strong. A collapsed class is
@@ -239,7 +201,7 @@ def _repair(best: Trained, estimator: Trainable, data: CrowdData, settings: Sett
     return best
 
 
-def _class_repair(trained: Trained, estimator: Trainable, data: CrowdData) -> ClassRepair:
+def _class_repair(trained: Trained, estimator: NetworkEstimator, data: CrowdData) -> ClassRepair:
     """Look for collapsed and swapped classes, with matrices counted from the posterior.
 
     Those of the training lag behind, and the penalty has lowered their diagonal.
@@ -249,8 +211,8 @@ def _class_repair(trained: Trained, estimator: Trainable, data: CrowdData) -> Cl
     return ClassRepair(estimator.table_, posterior, _counted(estimator.table_, posterior))
 
 
-def _temperature(estimator: Trainable, data: CrowdData) -> float:
-    logits, model = estimator.current_logits(data).cpu(), estimator.annotator_model_
+def _temperature(estimator: NetworkEstimator, data: CrowdData) -> float:
+    logits, model = estimator.logits(data).cpu(), estimator.annotator_model_
     if model is None or model.n_annotators != estimator.table_.n_annotators:
         posterior = torch.softmax(logits.double(), 1).numpy()
         matrices = torch.from_numpy(_counted(estimator.table_, posterior))
@@ -261,9 +223,8 @@ def _temperature(estimator: Trainable, data: CrowdData) -> float:
 
 
 def _counted(table: LabelTable, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
-    counts = expected_counts(posterior, table) + 1 / table.n_classes
-    matrices: NDArray[np.float64] = counts / counts.sum(axis=2, keepdims=True)
-    return matrices
+    counts = torch.from_numpy(expected_counts(posterior, table))
+    return matrices_from_counts(counts, 1 / table.n_classes).numpy()
 
 
 def is_swapped(model: AnnotatorModel | None, table: LabelTable) -> bool:

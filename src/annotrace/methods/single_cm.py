@@ -88,7 +88,7 @@ class SingleConfusion(NetworkEstimator):
 
     @torch.no_grad()
     def _make_result(self, data: CrowdData) -> CrowdResult:
-        log_p = torch.log_softmax(self._logits(data).cpu().double(), dim=1)
+        log_p = self._log_proba(data)
         row, annotator, vote = self._labels(torch.arange(len(log_p), device=data.device))
         labels = LabelIndex(row, annotator, vote, len(log_p), 1, self.table_.n_classes)
         likelihood = self.vote_model_.item_log_likelihood(labels)

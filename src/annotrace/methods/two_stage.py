@@ -2,7 +2,7 @@
 
 Any aggregation gives each item a class or a distribution over classes; a network learns these.
 Features do not influence the truth, which the joint methods change; but with several labels per
-item it is hard to beat, the more so with mixup (Zhang et al., ICLR 2018).
+item it is hard to beat, especially with mixup (Zhang et al., ICLR 2018).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Previous:
 
 
 def matrices_by_name(known: LabelTable, confusion: NDArray[Any], table: LabelTable) -> NDArray[Any]:
-    """Return the matrices of a table's annotators, of whom some are known by name.
+    """Return the matrices of a table's annotators, matched by name.
 
     Parameters
     ----------

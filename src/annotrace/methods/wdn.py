@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.vocabulary import look_up
-from annotrace.methods.base import PREDICT_BATCH
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
 from annotrace.methods.targets import cross_entropy
@@ -151,18 +150,8 @@ class WeightedDoctorNet(NetworkEstimator):
         ]
         return torch.stack(parts).sum(0).clamp_min(1e-12)
 
-    def _class_scores(self, batch: Batch) -> Tensor:
-        return self._averaged(self.network_(batch.inputs).float())
-
-    @torch.no_grad()
-    def _logits(self, data: CrowdData) -> Tensor:
-        everything = torch.arange(len(data.source), device=data.device)
-        self.network_.eval()
-        parts = [
-            self._averaged(self.network_(data.inputs(item)).float()).log()
-            for item in everything.split(PREDICT_BATCH)
-        ]
-        return torch.cat(parts) / self.temperature_
+    def _class_scores(self, inputs: Tensor) -> Tensor:
+        return self._averaged(self.network_(inputs).float()).log()
 
     def _n_outputs(self) -> int:
         return self.table_.n_classes if isinstance(self.backbone, nn.Module) else self.width

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from annotrace.data import ItemSource
 from annotrace.labels import LabelTable
 
 DIGEST_ROWS = 1_000
+EVALUATION_BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -127,10 +128,22 @@ class CrowdData:
         """
         return Batch(self.inputs(item), item, *self.labels(item, n_labels))
 
-    def batches(self, items: Tensor, size: int) -> Iterator[Batch]:
+    def batches(self, items: Tensor, size: int = EVALUATION_BATCH) -> Iterator[Batch]:
         """Yield batches of at most `size` items, in the given order."""
         for item in items.split(size):
             yield self.batch(item)
+
+    @torch.no_grad()
+    def map(self, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a function of items, LongTensor of shape (n_rows,), to all of them in batches.
+
+        Returns
+        -------
+        Tensor of shape (n_items, ...)
+            Without gradient.
+        """
+        items = torch.arange(len(self.source), device=self.device)
+        return torch.cat([function(item) for item in items.split(EVALUATION_BATCH)])
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:

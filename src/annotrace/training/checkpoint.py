@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from os import PathLike
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -77,13 +78,13 @@ class CheckpointSeries:
 
     Parameters
     ----------
-    path : Path or None
+    path : path-like or None
         The checkpoint of the first training; later ones append a number to the name. None disables
         checkpoints.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self.path = None if path is None else Path(path)
         self._n_started = 0
 
     def seed(self, random_state: Any) -> int:

@@ -20,7 +20,7 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -41,20 +41,62 @@ MAX_GRAPHS = 64
 _log = logging.getLogger(__name__)
 
 
-class Capturer(Protocol):
-    """Captures operations and returns a function that replays them."""
+class CudaCapturer:
+    """Captures CUDA graphs in one memory pool, because they never run at the same time.
 
-    def warm_up(self) -> contextlib.AbstractContextManager[None]:
-        """Return the context for steps that run before a capture."""
-        ...
+    Parameters
+    ----------
+    device : torch.device
+    """
 
-    def synchronizations(self) -> contextlib.AbstractContextManager[list[str]]:
-        """Return a context that lists where the host waits for the device."""
-        ...
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device)
+        self._pool = torch.cuda.graph_pool_handle()
+
+    @contextlib.contextmanager
+    def warm_up(self) -> Iterator[None]:
+        """Run on the stream of the capture, because libraries keep their workspaces per stream."""
+        current = torch.cuda.current_stream(self._stream.device)
+        self._stream.wait_stream(current)
+        with torch.cuda.stream(self._stream):
+            yield
+        current.wait_stream(self._stream)
+
+    @contextlib.contextmanager
+    def synchronizations(self) -> Iterator[list[str]]:
+        """List where the host waits for the GPU, as far as torch reports it."""
+        places: list[str] = []
+        previous_mode = torch.cuda.get_sync_debug_mode()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
+                yield places
+            finally:
+                torch.cuda.set_sync_debug_mode(previous_mode)
+        for warning in caught:
+            message = str(warning.message)
+            if "synchronizing CUDA operation" in message:
+                places.append(f"{warning.filename}:{warning.lineno}")
+            elif "Synchronization debug mode is a prototype" not in message:
+                warnings.warn_explicit(
+                    warning.message, warning.category, warning.filename, warning.lineno
+                )
 
     def capture(self, operations: Callable[[], None]) -> Callable[[], None]:
-        """Capture operations without running them; return the function that runs them."""
-        ...
+        """Capture a graph; if that fails, restore the random state of the GPU."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.device(self._stream.device):
+            generator = torch.cuda.default_generators[torch.cuda.current_device()]
+            # A failed capture leaves the generator in capture mode, where it is unusable.
+            saved_state = generator.clone_state()
+            try:
+                with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+                    operations()
+            except RuntimeError:
+                generator.graphsafe_set_state(saved_state)
+                raise
+        return graph.replay
 
 
 class GraphedStep:
@@ -66,7 +108,7 @@ class GraphedStep:
         The eager step.
     optimizers : sequence of Optimizer
         The optimisers that `step` uses.
-    capturer : Capturer
+    capturer : CudaCapturer
 
     Attributes
     ----------
@@ -74,7 +116,7 @@ class GraphedStep:
         Why no graph can be captured, once that is known.
     """
 
-    def __init__(self, step: Step, optimizers: Sequence[Optimizer], capturer: Capturer) -> None:
+    def __init__(self, step: Step, optimizers: Sequence[Optimizer], capturer: CudaCapturer) -> None:
         self._step, self._optimizers, self._capturer = step, optimizers, capturer
         self._n_eager: Counter[tuple[int, int]] = Counter()
         self._graphs: dict[tuple[int, int], tuple[Tensor, Callable[[], None]]] = {}
@@ -143,67 +185,9 @@ class GraphedStep:
         _log.info("The training step is not captured as a CUDA graph: %s.", reason)
 
 
-class CudaCapturer:
-    """Captures CUDA graphs in one memory pool, because they never run at the same time.
-
-    Parameters
-    ----------
-    device : torch.device
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device)
-        self._pool = torch.cuda.graph_pool_handle()
-
-    @contextlib.contextmanager
-    def warm_up(self) -> Iterator[None]:
-        """Run on the stream of the capture, because libraries keep their workspaces per stream."""
-        current = torch.cuda.current_stream(self._stream.device)
-        self._stream.wait_stream(current)
-        with torch.cuda.stream(self._stream):
-            yield
-        current.wait_stream(self._stream)
-
-    @contextlib.contextmanager
-    def synchronizations(self) -> Iterator[list[str]]:
-        """List where the host waits for the GPU, as far as torch reports it."""
-        places: list[str] = []
-        previous_mode = torch.cuda.get_sync_debug_mode()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            torch.cuda.set_sync_debug_mode("warn")
-            try:
-                yield places
-            finally:
-                torch.cuda.set_sync_debug_mode(previous_mode)
-        for warning in caught:
-            message = str(warning.message)
-            if "synchronizing CUDA operation" in message:
-                places.append(f"{warning.filename}:{warning.lineno}")
-            elif "Synchronization debug mode is a prototype" not in message:
-                warnings.warn_explicit(
-                    warning.message, warning.category, warning.filename, warning.lineno
-                )
-
-    def capture(self, operations: Callable[[], None]) -> Callable[[], None]:
-        """Capture a graph; if that fails, restore the random state of the GPU."""
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.device(self._stream.device):
-            generator = torch.cuda.default_generators[torch.cuda.current_device()]
-            # A failed capture leaves the generator in capture mode, where it is unusable.
-            saved_state = generator.clone_state()
-            try:
-                with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-                    operations()
-            except RuntimeError:
-                generator.graphsafe_set_state(saved_state)
-                raise
-        return graph.replay
-
-
 def make_capturer(
     device: torch.device, optimizers: Sequence[Optimizer], *, resident: bool, scaled: bool
-) -> Capturer | None:
+) -> CudaCapturer | None:
     """Return the capturer for a training, or None if its steps cannot be captured.
 
     Parameters

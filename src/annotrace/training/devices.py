@@ -25,14 +25,14 @@ def pick_device(device: str | torch.device) -> torch.device:
         raise InputError(
             f"Expected `device` to be 'auto', 'cpu', 'cuda' or 'mps', but got {device!r}."
         ) from None
-    present = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": _mps_is_available()}
+    present = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if not present.get(chosen.type, False):
         raise InputError(f"The device {str(device)!r} is not available here; use 'cpu' or 'auto'.")
     return chosen
-
-
-def _mps_is_available() -> bool:
-    return torch.backends.mps.is_available()
 
 
 def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:

@@ -6,8 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -48,34 +47,20 @@ def held_out_loss(history: list[Epoch]) -> float:
     return 0.0 if best is None or best.held_out is None else best.held_out
 
 
-def join_histories(first: list[Epoch], second: list[Epoch]) -> list[Epoch]:
-    """Concatenate two histories; numbers and times of the second continue those of the first."""
-    last = first[-1] if first else Epoch(0, 0.0, None, 0.0)
-    return first + [
-        replace(epoch, number=epoch.number + last.number, seconds=epoch.seconds + last.seconds)
-        for epoch in second
-    ]
-
-
-class Progress(Protocol):
-    """A display that is updated after every epoch."""
-
-    def __enter__(self) -> Progress: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-    def update(self, epoch: Epoch) -> None:
-        """Show a finished epoch."""
-        ...
+def join_histories(*histories: list[Epoch]) -> list[Epoch]:
+    """Concatenate histories; numbers and times of each continue those of the one before."""
+    joined: list[Epoch] = []
+    for history in histories:
+        number, seconds = (joined[-1].number, joined[-1].seconds) if joined else (0, 0.0)
+        joined += [
+            replace(epoch, number=epoch.number + number, seconds=epoch.seconds + seconds)
+            for epoch in history
+        ]
+    return joined
 
 
 class NoProgress:
-    """A display that shows nothing."""
+    """A display that is updated after every epoch; this one shows nothing."""
 
     def __enter__(self) -> NoProgress:
         return self
@@ -84,7 +69,7 @@ class NoProgress:
         pass
 
     def update(self, epoch: Epoch) -> None:
-        """Show nothing."""
+        """Show a finished epoch."""
 
 
 class ProgressLines(NoProgress):
@@ -101,7 +86,7 @@ class ProgressLines(NoProgress):
             sys.stderr.write(line)
 
 
-class ProgressBar:
+class ProgressBar(NoProgress):
     """A bar on the terminal with the loss, the held-out score and the remaining time."""
 
     def __init__(self, epochs: int) -> None:
@@ -135,7 +120,7 @@ def _losses(epoch: Epoch) -> str:
     return f"loss {epoch.loss:.4f}{held_out}"
 
 
-def show_progress(verbose: bool, epochs: int) -> Progress:
+def show_progress(verbose: bool, epochs: int) -> NoProgress:
     """Return a bar on a terminal, lines elsewhere or without rich, nothing if not verbose."""
     if not verbose:
         return NoProgress()

@@ -146,10 +146,7 @@ def _make_step(
         state.loss.add_(loss.detach(), alpha=len(item) / n_items)
 
     capturer = make_capturer(
-        data.device,
-        state.optimizers,
-        resident=data.resident,
-        scaled=state.scaler.is_enabled(),
+        data.device, state.optimizers, resident=data.resident, scaled=state.scaler.is_enabled()
     )
     if not settings.cuda_graphs or capturer is None:
         return step

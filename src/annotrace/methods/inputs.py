@@ -150,9 +150,9 @@ def _check_bare(y: Any) -> None:
     for role in ("item", "annotator") if len(columns) > 1 else ():
         if (name := find_column(columns, role, "the frame of labels")) is not None:
             raise InputError(
-                f"Expected labels with a row an item and a column an annotator, but the column "
-                f"{name!r} names {role}s: make a table of the frame with `LabelTable.from_long` (a "
-                "row a label) or `LabelTable.from_wide`."
+                "Expected labels with one row per item and one column per annotator, but the "
+                f"column {name!r} names {role}s: make a table of the frame with "
+                "`LabelTable.from_long` (one row per label) or `LabelTable.from_wide`."
             )
 
 

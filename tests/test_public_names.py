@@ -21,6 +21,11 @@ def test_public_names_are_sorted_and_listed_by_dir():
     assert {"labels", "errors", "crowd", "Recipe", "load"} <= set(dir(annotrace))
 
 
+def test_every_method_is_a_public_name():
+    classes = {method.factory.__name__ for method in annotrace.list_methods()}
+    assert classes <= set(annotrace.__all__)
+
+
 def test_modules_are_the_modules():
     assert annotrace.labels.LabelTable is annotrace.LabelTable
     assert issubclass(annotrace.errors.InputError, ValueError)

@@ -1,13 +1,17 @@
+import copy
+import pickle
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from fitted_crowds import with_classifier
 
+from annotrace.aggregation import DawidSkene
 from annotrace.diagnosis.identifiability import Estimate
 from annotrace.diagnosis.prediction import PairInformation
 from annotrace.diagnosis.reasons import Reason, _indistinct, find_reasons
 from annotrace.diagnosis.verdict import measure
+from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers
 
 
@@ -49,3 +53,11 @@ def test_some_reasons_are_fatal_and_some_weaken_classes():
 def test_reasons_are_data_that_can_be_compared():
     assert Reason("few-labels", (1,)) == Reason("few-labels", (1,))
     assert np.all([Reason("few-labels", (1,)) != Reason("few-labels", (2,))])
+
+
+def test_a_fitted_aggregation_with_reasons_can_be_pickled_and_copied():
+    table = LabelTable.from_codes([0, 0, 1], [0, 1, 0], [0, 1, 1])
+    fitted = DawidSkene().fit(table)
+    assert fitted.diagnosis_.reasons
+    for again in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert again.diagnosis_.reasons == fitted.diagnosis_.reasons

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -71,7 +70,7 @@ class Reason:
     classes: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
     annotators: tuple[int, ...] = ()
-    numbers: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_fatal(self) -> bool:

@@ -9,7 +9,7 @@ BIN := .venv/bin
 demo: .venv/package
 	$(BIN)/annotrace demo --out runs/demo --overwrite
 
-# One thread a worker: matrices as small as those of the tests are slower on several.
+# One thread per worker: the small matrices of the tests are slower on several threads.
 test: export OMP_NUM_THREADS = 1
 test: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) tests
@@ -28,7 +28,7 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist runs docs/_build
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp for each set of requirements; installed anew only when they change.
+# One stamp per set of requirements, installed again only when they change.
 .venv/pip:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"

@@ -117,11 +117,11 @@ def fit(
 ) -> None:
     """Estimate the true classes, train a classifier, and measure how reliable annotators are.
 
-    LABELS is a table of items, annotators and labels: csv, tsv, jsonl or parquet with one row per
-    label (columns such as item, annotator, label), or csv, npy or npz with one row per item and one
-    column per annotator. Columns are found by their usual names, or named with --item, --annotator
-    and --label. Exports of labelling tools are read too, as in `annotrace convert`; - is standard
-    input.
+    LABELS is a table of items, annotators and labels: csv, tsv, xlsx, jsonl or parquet with one row
+    per label (columns such as item, annotator, label), or csv, npy or npz with one row per item and
+    one column per annotator. Columns are found by their usual names, or named with --item,
+    --annotator and --label. Exports of labelling tools are read too, as in `annotrace convert`; -
+    is standard input.
 
     RUN becomes a folder: truth.csv (the most probable class of each item), annotators.csv (skill
     of each annotator with its interval), confusion.npz (confusion matrices), report.html (a page

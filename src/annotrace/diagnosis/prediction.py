@@ -26,7 +26,7 @@ Array: TypeAlias = NDArray[np.float64]
 POOL_LABELS = 5.0
 # Labels that are predicted, evenly spaced, probabilities of theirs, and cells of matrices for what
 # the matrices claim.
-MAX_LABELS, MAX_PROBABILITIES, MAX_CELLS = 100_000, 2e7, 5e6
+MAX_LABELS, MAX_PROBABILITIES, MAX_CELLS = 30_000, 2e7, 2e6
 # If only some labels are predicted, two classes are judged by so many on items of either.
 MIN_SAMPLED = 30
 

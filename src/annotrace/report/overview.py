@@ -154,8 +154,8 @@ def _headline(view: ReportView, contradiction: Contradiction | None) -> Headline
         return Headline(
             "good",
             "The labels identify the true classes",
-            "Items of each class receive its label clearly more often than items of any other class "
-            "do. No labels can reveal an error that everybody makes.",
+            "Items of each class receive its label clearly more often than items of any other "
+            "class do. No labels can reveal an error that everybody makes.",
         )
     if diagnosis.verdict == "weak":
         return Headline("care", "Use the result with care", _weakness(view, diagnosis))

@@ -19,55 +19,33 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from small_data import Crowd, digits_crowd, labelme
 
 import annotrace as at
 from annotrace.diagnosis import dominant_draws
-from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labels
+from annotrace.simulate import hammer_spammers, pairwise_flippers
 
 METHODS = ("trace", "gem", "mbem", "single-cm", "vanilla", "geo-crowd-layer")
 RECIPES = ("none", "default")
 
 
-class Crowd(NamedTuple):
-    """Items with labels and truth, and items to test on."""
-
-    X: np.ndarray
-    table: at.LabelTable
-    y: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
-
-
-def labelme(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
-    z = np.load(data / "crowd" / "labelme.npz")
-    table = at.LabelTable.from_wide(z["A"])
-    crowd = Crowd(z["vgg_train"], table, z["y_train"], z["vgg_test"], z["y_test"])
-    return ((seed, crowd) for seed in range(seeds))
-
-
 def flippers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
     for seed, confusion in dominant_draws(partial(pairwise_flippers, 5, 10, 0.4), seeds):
-        yield seed, _digits(confusion, seed, labels_per_item=1)
+        yield seed, digits_crowd(confusion, seed, labels_per_item=1)
 
 
 def hammers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
     for seed in range(seeds):
         confusion = hammer_spammers(5, 10, 0.4, random_state=seed)
-        yield seed, _digits(confusion, seed, labels_per_item=2)
+        yield seed, digits_crowd(confusion, seed, labels_per_item=2)
 
 
 SETS: dict[str, Callable[[Path, int], Iterator[tuple[int, Crowd]]]] = {
     function.__name__: function for function in (labelme, flippers, hammers)
 }
-
-
-def _digits(confusion: np.ndarray, seed: int, labels_per_item: int) -> Crowd:
-    train, test = at.data.load_digits().split(1400)
-    table = simulate_labels(train.y, confusion, labels_per_item=labels_per_item, random_state=seed)
-    return Crowd(train.X, table, train.y, test.X, test.y)
 
 
 def run(method: str, recipe: str, crowd: Crowd, seed: int) -> dict[str, Any]:

@@ -87,13 +87,13 @@ def cifar10n(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
 
 def flippers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
     for seed, confusion in dominant_draws(partial(pairwise_flippers, 5, 10, 0.35), 2 * seeds):
-        yield seed, _digits(confusion, seed, labels_per_item=1)
+        yield seed, digits_crowd(confusion, seed, labels_per_item=1)
 
 
 def hammers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
     for seed in range(seeds):
         confusion = hammer_spammers(5, 10, 0.5, random_state=seed)
-        yield seed, _digits(confusion, seed, labels_per_item=None)
+        yield seed, digits_crowd(confusion, seed, labels_per_item=None)
 
 
 SETS: dict[str, Callable[[Path, int], Iterator[tuple[int, Crowd]]]] = {
@@ -101,8 +101,8 @@ SETS: dict[str, Callable[[Path, int], Iterator[tuple[int, Crowd]]]] = {
 }
 
 
-def _digits(confusion: np.ndarray, seed: int, labels_per_item: int | None) -> Crowd:
-    train, test = at.data.load_digits().split(1400)
+def digits_crowd(confusion: np.ndarray, seed: int, labels_per_item: int | None) -> Crowd:
+    train, test = at.data.loaddigits_crowd().split(1400)
     table = simulate_labels(train.y, confusion, labels_per_item=labels_per_item, random_state=seed)
     return Crowd(train.X, table, train.y, test.X, test.y, confusion)
 

@@ -43,7 +43,7 @@ class Aggregation(SavableModel):
     """Truth from labels alone, by alternating between items and annotators.
 
     If no item has two labels, and there are neither gold items nor prior counts, nothing compares
-    annotators: the labels are returned as they are, with a `confidence_` of 0.5.
+    annotators: the labels are returned as they are, with a `confidence_` of at most 0.5.
 
     Parameters
     ----------

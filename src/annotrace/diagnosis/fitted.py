@@ -28,9 +28,9 @@ class FittedCrowd:
     def confidence_(self) -> NDArray[np.float64]:
         """Calibrated probability of each item's estimated class, shape (n_items,).
 
-        Never above its posterior, which assumes independent errors, nor below a guess,
-        1 / n_classes; see `annotrace.diagnosis.confidence`. Without an annotator model it is the
-        posterior. If nothing compares annotators, it is 0.5.
+        Never above its posterior, which assumes independent errors, except that shares of votes
+        are not probabilities; see `annotrace.diagnosis.confidence`. Without an annotator model it
+        is the posterior. If nothing compares annotators, it is at most 0.5.
         """
         return confidence(self._fitted_result())
 

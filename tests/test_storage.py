@@ -1,0 +1,55 @@
+import os
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from annotrace.errors import RunError
+from annotrace.storage import parse_json, parse_tensors, read_regular
+
+
+class TestReadRegular:
+    def test_returns_the_content(self, tmp_path):
+        (tmp_path / "a").write_bytes(b"\x00text")
+        assert read_regular(tmp_path / "a", 5) == b"\x00text"
+
+    def test_rejects_a_large_file(self, tmp_path):
+        (tmp_path / "a").write_bytes(b"12345")
+        with pytest.raises(RunError, match="5 bytes, more than 4"):
+            read_regular(tmp_path / "a", 4)
+
+    def test_rejects_links_pipes_devices_and_folders(self, tmp_path):
+        (tmp_path / "file").write_bytes(b"text")
+        (tmp_path / "link").symlink_to("file")
+        os.mkfifo(tmp_path / "pipe")
+        (tmp_path / "folder").mkdir()
+        for name in ("link", "pipe", "folder", "/dev/zero", "absent"):
+            with pytest.raises(RunError, match="regular file"):
+                read_regular(tmp_path / name, 100)
+
+
+class TestParseJson:
+    def test_returns_the_value(self):
+        assert parse_json(b'{"a": [1, -2.5e3, null]}', "run.json") == {"a": [1, -2500.0, None]}
+
+    @pytest.mark.parametrize(
+        "text", ["", "{", "[" * 100_000, "NaN", "[-Infinity]", "1e999", "9" * 5000, b"\xff"]
+    )
+    def test_rejects_what_is_not_json(self, text):
+        with pytest.raises(RunError, match=r"run\.json: damaged, it is not JSON"):
+            parse_json(text, "run.json")
+
+
+class TestParseTensors:
+    def test_returns_tensors_and_metadata(self):
+        content = save({"a": torch.arange(3)}, metadata={"note": "text"})
+        tensors, metadata = parse_tensors(content, "model")
+        assert tensors["a"].tolist() == [0, 1, 2]
+        assert metadata == {"note": "text"}
+
+    def test_rejects_damage(self):
+        content = save({"a": torch.arange(3)})
+        claims_much = (10**11).to_bytes(8, "little") + content[8:]
+        for damaged in (b"", content[:20], content[:-1], claims_much, b"\x80\x04pickle"):
+            with pytest.raises(RunError, match="damaged"):
+                parse_tensors(damaged, "model")

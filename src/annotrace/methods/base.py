@@ -302,11 +302,11 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         X : array of shape (n_items, ...), frame, or ItemSource
         y : array of shape (n_items,), LabelTable, or array of shape (n_items, n_annotators)
             A vector is the true classes: the score is the accuracy of `predict`. Otherwise it is
-            the mean over labels of log p(label | x, annotator), the sum over classes of the
-            classifier's probability and the annotator's confusion; annotators unknown to the model
-            have the pool's matrix. A method that does not model annotators is scored by its
-            probability of the reported class. A label of a class unknown to the model has the
-            probability 1e-12.
+            the mean over labels of log p(label | x, annotator), where the classifier's probability
+            of each class is multiplied by the annotator's of reporting the label; annotators
+            unknown to the model have the pool's matrix. A method that does not model annotators is
+            scored by its probability of the reported class. A label of a class unknown to the model
+            has the probability 1e-12.
         sample_weight : array-like of shape (n_items,), optional
             The weight of each row, and so of its labels.
         items : array-like of shape (n_items,), optional

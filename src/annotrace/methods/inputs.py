@@ -91,7 +91,27 @@ def labels_of_one(y: Any, known: bool) -> LabelTable:
     known : bool
         Whether the classes are known already, so that one is enough.
     """
-    return _one_annotator(column_or_1d(as_answers(y), warn=True), known)
+    y = column_or_1d(as_answers(y), warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    if y.dtype.kind == "O" and not all(map(is_filled, y)):
+        raise InputError("y has rows without a label: leave them out, or pass a `LabelTable`.")
+    if y.dtype.kind in "mM":
+        y = y.astype(str)
+    check_classification_targets(y)
+    classes, label = np.unique(y, return_inverse=True)
+    if len(classes) < 2 and not known:
+        raise InputError("y has one class only: there is nothing to learn.")
+    position = np.arange(len(y), dtype=np.int32)
+    return LabelTable(
+        position,
+        np.zeros(len(y), np.int32),
+        label.astype(np.int32),
+        items=position,
+        annotators=np.zeros(1, np.int32),
+        classes=classes,
+        positional=True,
+    )
 
 
 def known_class_codes(table: LabelTable, classes: Names) -> LabelTable:
@@ -222,27 +242,3 @@ def _check_length(source: ItemSource, table: LabelTable) -> None:
 def _all(classes: Names, y: NDArray[Any]) -> list[Any]:
     """Return the known classes, followed by the other classes of an array of labels."""
     return list(union_names(classes, encode_answers(y, "y").names).tolist())
-
-
-def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
-    """Take a vector as the labels of one annotator, every value a class."""
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
-    if y.dtype.kind == "O" and not all(map(is_filled, y)):
-        raise InputError("y has rows without a label: leave them out, or pass a `LabelTable`.")
-    if y.dtype.kind in "mM":
-        y = y.astype(str)
-    check_classification_targets(y)
-    classes, label = np.unique(y, return_inverse=True)
-    if len(classes) < 2 and not known:
-        raise InputError("y has one class only: there is nothing to learn.")
-    position = np.arange(len(y), dtype=np.int32)
-    return LabelTable(
-        position,
-        np.zeros(len(y), np.int32),
-        label.astype(np.int32),
-        items=position,
-        annotators=np.zeros(1, np.int32),
-        classes=classes,
-        positional=True,
-    )

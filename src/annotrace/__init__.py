@@ -45,9 +45,11 @@ if TYPE_CHECKING:
         TwoStage,
         Vanilla,
         WeightedDoctorNet,
+        label_likelihood_scorer,
         list_methods,
         load,
         make,
+        truth_accuracy_scorer,
     )
     from annotrace.report import write_report
 
@@ -73,6 +75,7 @@ __all__ = [
     "data",
     "diagnosis",
     "errors",
+    "label_likelihood_scorer",
     "labels",
     "list_methods",
     "load",
@@ -81,6 +84,7 @@ __all__ = [
     "nn",
     "plots",
     "simulate",
+    "truth_accuracy_scorer",
     "write_report",
 ]
 

@@ -112,3 +112,10 @@ def test_frames_without_rows_keep_their_types(make):
         assert len(empty) == 0
         known = [nw.from_native(frame).schema for frame in (full, empty)]
         assert known[0] == known[1]
+
+
+def test_numpy_takes_a_table_as_one_object():
+    table = LabelTable.from_long(LONG)
+    array = np.asarray(table)
+    assert array.shape == ()
+    assert array.item() is table

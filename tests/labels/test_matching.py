@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.multiclass import type_of_target
 
 import annotrace as at
 from annotrace.errors import InputError
@@ -84,3 +86,51 @@ def test_known_names_keep_their_type_when_they_are_repeated_as_text():
     merged = merge_tables(old, new)
     assert merged.items.tolist() == [1, 2]
     assert merged.item.tolist() == [0, 0, 1, 1]
+
+
+@pytest.fixture
+def by_position():
+    return LabelTable.from_codes(
+        [0, 0, 1, 2], [0, 1, 1, 0], [0, 1, 1, 2], n_items=4, n_annotators=3, truth=[0, 1, 2, -1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([2, 0], [2, 0]),
+        (np.array([True, False, True, False]), [0, 2]),
+        (slice(1, None), [1, 2, 3]),
+        (slice(0), np.array([], dtype=int)),
+        (-1, [3]),
+        ((np.array([2, 1]), ...), [2, 1]),
+    ],
+    ids=["positions", "mask", "slice", "none", "one", "with an ellipsis"],
+)
+def test_a_table_is_indexed_by_rows(by_position, rows, expected):
+    part = by_position[rows]
+    assert part == by_position.select_items(expected)
+    assert part.shape == (len(expected), 3)
+    assert part.classes.tolist() == [0, 1, 2]
+
+
+def test_a_row_beyond_the_last_is_an_error(by_position):
+    with pytest.raises(IndexError, match="out of bounds"):
+        by_position[[4]]
+
+
+def test_scikit_learn_splits_rows_and_table_alike(by_position):
+    rows, same = indexable(np.arange(4), by_position)
+    assert same is by_position
+    assert _safe_indexing(by_position, rows[:2]) == by_position.select_items([0, 1])
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[3, 4\]"):
+        indexable(np.arange(3), by_position)
+    assert type_of_target(by_position) == "unknown"
+
+
+def test_matched_items_may_give_up_their_names(by_position):
+    named = by_position.replace(items=as_names(["a", "b", "c", "d"]), positional=False)
+    matched = named.match_items(["d", "c", "b", "a"], positional=True)
+    assert matched == by_position.select_items([3, 2, 1, 0])
+    assert matched.positional
+    assert not named.match_items(["d", "c", "b", "a"]).positional

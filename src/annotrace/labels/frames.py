@@ -34,6 +34,13 @@ def array_from_table(table: LabelTable) -> Codes:
     return wide.reshape(table.n_items, table.n_annotators)
 
 
+def as_one_object(value: object) -> NDArray[np.object_]:
+    """Return an array of shape () whose only element is the value itself."""
+    array = np.empty(1, dtype=object)
+    array[0] = value
+    return array.reshape(())
+
+
 def frame_from_table(table: LabelTable) -> Any:
     """Return the labels by name as a polars frame; see `LabelTable.to_frame`."""
     import polars as pl

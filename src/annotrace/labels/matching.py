@@ -1,12 +1,14 @@
-"""Matching by name: items to rows of features, and the labels of one table to another."""
+"""Items by name or by row: matched to features, selected from a table, merged with another."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from annotrace.errors import InputError, count, first_few
+from annotrace.labels.codes import check_positions, labels_of
 from annotrace.labels.vocabulary import TEXT, Codes, Names, look_up, union_names
 
 if TYPE_CHECKING:
@@ -41,10 +43,48 @@ def _describe_unmatched(without_row: Names, without_item: Names, labels: str) ->
     if len(without_item):
         rows = count(len(without_item), "row of features has", "rows of features have")
         problems.append(f"{rows} no item in {labels} ({first_few(without_item)})")
+    split = (
+        " Scikit-learn's tools split X and the table by position: pass them "
+        "`table.match_items(names)`."
+    )
     return (
         " and ".join(problems) + ". Names must match exactly: remove items without features, and "
         "keep unlabelled rows with `table.with_items(names)` (--keep-unlabelled on the command "
-        "line)."
+        "line)." + split * (len(problems) == 2)
+    )
+
+
+def items_at(table: LabelTable, rows: Any) -> LabelTable:
+    """Return the items at some rows; see `LabelTable.__getitem__`."""
+    # Positions are indexed as NumPy does: negative ones, slices, masks, and `table[rows, ...]`.
+    return take_items(table, np.atleast_1d(np.arange(table.n_items)[rows]))
+
+
+def take_items(table: LabelTable, selection: ArrayLike) -> LabelTable:
+    """Return some items; see `LabelTable.select_items`."""
+    chosen = check_positions(selection, table.n_items)
+    row, labels = labels_of(table.offsets, chosen)
+    names = np.arange(len(chosen), dtype=np.int32) if table.positional else table.items[chosen]
+    return table.replace(
+        item=row,
+        annotator=table.annotator[labels],
+        label=table.label[labels],
+        items=names,
+        truth=None if table.truth is None else table.truth[chosen],
+    )
+
+
+def take_annotators(table: LabelTable, selection: ArrayLike) -> LabelTable:
+    """Return the labels of some annotators; see `LabelTable.select_annotators`."""
+    chosen = check_positions(selection, table.n_annotators)
+    recoded = np.full(table.n_annotators, -1, np.int32)
+    recoded[chosen] = np.arange(len(chosen), dtype=np.int32)
+    kept = recoded[table.annotator] >= 0
+    return table.replace(
+        item=table.item[kept],
+        annotator=recoded[table.annotator[kept]],
+        label=table.label[kept],
+        annotators=table.annotators[chosen],
     )
 
 

@@ -16,10 +16,8 @@ from annotrace.labels.codes import (
     Repeats,
     Seed,
     check_columns,
-    check_positions,
     check_truth,
     item_offsets,
-    labels_of,
     n_codes,
     sort_by_item,
     split_positions,
@@ -28,11 +26,12 @@ from annotrace.labels.columns import ColumnNames
 from annotrace.labels.frames import (
     POLARS,
     array_from_table,
+    as_one_object,
     convert_frame,
     frame_from_table,
     with_frame_library,
 )
-from annotrace.labels.matching import match_rows
+from annotrace.labels.matching import items_at, match_rows, take_annotators, take_items
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, union_names
 from annotrace.labels.writing import write_table
 
@@ -260,12 +259,28 @@ class LabelTable:
     def __len__(self) -> int:
         return self.n_labels
 
+    def __getitem__(self, rows: Any) -> LabelTable:
+        """Select items by position, slice or mask; annotators and classes stay.
+
+        Scikit-learn's tools split a table so, together with the rows of the features.
+        """
+        return items_at(self, rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        # NumPy would take whatever has a length and can be indexed for a sequence.
+        return as_one_object(self)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LabelTable):
             return NotImplemented
         ignored = ("frame_library", "source", "offsets")
         compared = (part.name for part in fields(self) if part.name not in ignored)
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in compared)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_items, n_annotators): the shape of the wide form, whose rows are items."""
+        return self.n_items, self.n_annotators
 
     @property
     def n_items(self) -> int:
@@ -317,42 +332,29 @@ class LabelTable:
 
     def select_items(self, selection: ArrayLike) -> LabelTable:
         """Select items by code or mask, in the given order; annotators and classes stay."""
-        chosen = check_positions(selection, self.n_items)
-        row, labels = labels_of(self.offsets, chosen)
-        names = np.arange(len(chosen), dtype=np.int32) if self.positional else self.items[chosen]
-        return self.replace(
-            item=row,
-            annotator=self.annotator[labels],
-            label=self.label[labels],
-            items=names,
-            truth=None if self.truth is None else self.truth[chosen],
-        )
+        return take_items(self, selection)
 
     def select_annotators(self, selection: ArrayLike) -> LabelTable:
         """Select annotators by code or mask, in the given order; all items stay."""
-        chosen = check_positions(selection, self.n_annotators)
-        recoded = np.full(self.n_annotators, -1, np.int32)
-        recoded[chosen] = np.arange(len(chosen), dtype=np.int32)
-        kept = recoded[self.annotator] >= 0
-        return self.replace(
-            item=self.item[kept],
-            annotator=recoded[self.annotator[kept]],
-            label=self.label[kept],
-            annotators=self.annotators[chosen],
-        )
+        return take_annotators(self, selection)
 
     def split(self, fraction: float, random_state: Seed = None) -> tuple[LabelTable, LabelTable]:
         """Split the items at random into the rest and a `fraction` of them."""
         rest, part = split_positions(self.n_items, fraction, random_state)
         return self.select_items(rest), self.select_items(part)
 
-    def match_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
+    def match_items(
+        self, names: ArrayLike | Iterable[Any], *, positional: bool = False
+    ) -> LabelTable:
         """Reorder the items to match rows of features, given the item name of each row.
 
-        Raises `InputError` with counts if an item has no row, a row has no item, or a name occurs
-        twice.
+        With ``positional=True`` the names are dropped: item k is row k from then on. Raises
+        `InputError` with counts if an item has no row, a row has no item, or a name occurs twice.
         """
-        return self.select_items(match_rows(self.items, as_names(names), self.source))
+        matched = self.select_items(match_rows(self.items, as_names(names), self.source))
+        if not positional:
+            return matched
+        return matched.replace(items=np.arange(self.n_items, dtype=np.int32), positional=True)
 
     def with_items(self, names: ArrayLike | Iterable[Any]) -> LabelTable:
         """Add items without labels, to be predicted but not trained on.

@@ -11,6 +11,7 @@ from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.oracle import Oracle
 from annotrace.methods.recipe import Recipe
 from annotrace.methods.registry import METHODS, list_methods, make
+from annotrace.methods.scorers import label_likelihood_scorer, truth_accuracy_scorer
 from annotrace.methods.single_cm import SingleConfusion
 from annotrace.methods.soft_bootstrap import SoftBootstrap
 from annotrace.methods.trace_regularized import TraceRegularized
@@ -35,7 +36,9 @@ __all__ = [
     "TwoStage",
     "Vanilla",
     "WeightedDoctorNet",
+    "label_likelihood_scorer",
     "list_methods",
     "load",
     "make",
+    "truth_accuracy_scorer",
 ]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.saving import SavableModel, SavedRun
-from annotrace.crowd.annotator_model import AnnotatorModel, FixedMatrices
+from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.data import ItemSource
@@ -27,12 +27,13 @@ from annotrace.labels.vocabulary import plain_names
 from annotrace.methods.inputs import (
     Items,
     check_learnable,
-    known_class_codes,
+    has_several_annotators,
     match,
     rows_to_predict,
 )
+from annotrace.methods.new_labels import mean_log_likelihood_of_new, posterior_of_new
 from annotrace.methods.protocols import PROTOCOLS
-from annotrace.methods.warm_start import Previous, matrices_by_name
+from annotrace.methods.warm_start import Previous
 from annotrace.networks import Backbone, build_backbone
 from annotrace.parameters import (
     Count,
@@ -288,12 +289,33 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
                 f"{type(self).__name__} does not model annotators, so labels cannot be weighted: "
                 "use `predict_proba`, or a method with `confusion_`."
             )
-        source, table = match(clone(self), X, y, items, self.table_.classes)
-        table = known_class_codes(table, self.table_.classes)
-        matrices = matrices_by_name(self.table_, self.confusion_, table)
-        log_p = torch.from_numpy(self.predict_proba(source)).clamp_min(1e-300).log()
-        likelihood = item_log_likelihood(FixedMatrices(torch.from_numpy(matrices)), table)
-        return posterior(log_p, torch.from_numpy(likelihood)).numpy()
+        return posterior_of_new(self, X, y, items)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, items: Items = None) -> float:
+        """Return the accuracy on true classes, or the mean log-likelihood of labels.
+
+        Which of the two depends on y alone. No truth is needed for the second; it is what
+        scikit-learn's tools maximise if they are given labels.
+
+        Parameters
+        ----------
+        X : array of shape (n_items, ...), frame, or ItemSource
+        y : array of shape (n_items,), LabelTable, or array of shape (n_items, n_annotators)
+            A vector is the true classes: the score is the accuracy of `predict`. Otherwise it is
+            the mean over labels of log p(label | x, annotator), where the classifier's probability
+            of each class is multiplied by the annotator's of reporting the label; annotators
+            unknown to the model have the pool's matrix. A method that does not model annotators is
+            scored by its probability of the reported class. A label of a class unknown to the model
+            has the probability 1e-12.
+        sample_weight : array-like of shape (n_items,), optional
+            The weight of each row, and so of its labels.
+        items : array-like of shape (n_items,), optional
+            As in `fit`; a vector y is matched by position.
+        """
+        if not has_several_annotators(y):
+            return float(super().score(X, y, sample_weight))
+        check_is_fitted(self)
+        return mean_log_likelihood_of_new(self, X, y, items, sample_weight)
 
     @property
     def items_(self) -> NDArray[Any]:

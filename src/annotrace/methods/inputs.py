@@ -64,14 +64,54 @@ def match(
         )
     source = _source(estimator, X, items, named=False)
     _check_bare(y)
-    answers = as_answers(y)
-    if answers.ndim == 2 and answers.shape[1] > 1:
+    if has_several_annotators(y):
+        answers = as_answers(y)
         named = None if classes is None else _all(classes, answers)
         table = LabelTable.from_wide(answers, classes=named)
     else:
-        table = _one_annotator(column_or_1d(answers, warn=True), known=classes is not None)
+        table = labels_of_one(y, known=classes is not None)
     _check_length(source, table)
     return source, with_frame_library(table, y, X)
+
+
+def has_several_annotators(y: Any) -> bool:
+    """Whether y is a table, or an array or frame with a column for each of several annotators."""
+    if isinstance(y, LabelTable):
+        return True
+    answers = as_answers(y)
+    return answers.ndim == 2 and answers.shape[1] > 1
+
+
+def labels_of_one(y: Any, known: bool) -> LabelTable:
+    """Take a vector as the labels of one annotator, every value a class.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_items,)
+    known : bool
+        Whether the classes are known already, so that one is enough.
+    """
+    y = column_or_1d(as_answers(y), warn=True)
+    if y.dtype.kind == "f":
+        assert_all_finite(y, input_name="y")
+    if y.dtype.kind == "O" and not all(map(is_filled, y)):
+        raise InputError("y has rows without a label: leave them out, or pass a `LabelTable`.")
+    if y.dtype.kind in "mM":
+        y = y.astype(str)
+    check_classification_targets(y)
+    classes, label = np.unique(y, return_inverse=True)
+    if len(classes) < 2 and not known:
+        raise InputError("y has one class only: there is nothing to learn.")
+    position = np.arange(len(y), dtype=np.int32)
+    return LabelTable(
+        position,
+        np.zeros(len(y), np.int32),
+        label.astype(np.int32),
+        items=position,
+        annotators=np.zeros(1, np.int32),
+        classes=classes,
+        positional=True,
+    )
 
 
 def known_class_codes(table: LabelTable, classes: Names) -> LabelTable:
@@ -86,15 +126,7 @@ def known_class_codes(table: LabelTable, classes: Names) -> LabelTable:
     if np.any(code < 0):
         unknown = table.classes[code < 0]
         raise InputError(f"The labels have classes {first_few(unknown)} that were not in `fit`.")
-    return LabelTable(
-        table.item,
-        table.annotator,
-        code[table.label],
-        items=table.items,
-        annotators=table.annotators,
-        classes=classes,
-        positional=table.positional,
-    )
+    return table.replace(label=code[table.label], classes=classes, truth=None)
 
 
 def check_learnable(table: LabelTable) -> None:
@@ -193,7 +225,8 @@ def _by_name(source: ItemSource, table: LabelTable) -> LabelTable:
         raise InputError(
             "The items of the labels have names, but the rows of X have none: pass the item of "
             "each row with `fit(X, table, items=names)`, a frame with an item column, or a file "
-            "saved with np.savez(path, X=features, items=names)."
+            "saved with np.savez(path, X=features, items=names). For scikit-learn's tools, match "
+            "the table to the rows first: `table.match_items(names, positional=True)`."
         )
     return table.match_items(source.items)
 
@@ -209,27 +242,3 @@ def _check_length(source: ItemSource, table: LabelTable) -> None:
 def _all(classes: Names, y: NDArray[Any]) -> list[Any]:
     """Return the known classes, followed by the other classes of an array of labels."""
     return list(union_names(classes, encode_answers(y, "y").names).tolist())
-
-
-def _one_annotator(y: NDArray[Any], known: bool) -> LabelTable:
-    """Take a vector as the labels of one annotator, every value a class."""
-    if y.dtype.kind == "f":
-        assert_all_finite(y, input_name="y")
-    if y.dtype.kind == "O" and not all(map(is_filled, y)):
-        raise InputError("y has rows without a label: leave them out, or pass a `LabelTable`.")
-    if y.dtype.kind in "mM":
-        y = y.astype(str)
-    check_classification_targets(y)
-    classes, label = np.unique(y, return_inverse=True)
-    if len(classes) < 2 and not known:
-        raise InputError("y has one class only: there is nothing to learn.")
-    position = np.arange(len(y), dtype=np.int32)
-    return LabelTable(
-        position,
-        np.zeros(len(y), np.int32),
-        label.astype(np.int32),
-        items=position,
-        annotators=np.zeros(1, np.int32),
-        classes=classes,
-        positional=True,
-    )

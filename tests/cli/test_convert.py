@@ -1,12 +1,13 @@
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from annotrace.cli.label_files import FORMATS
-from annotrace.labels import formats
+from annotrace.labels import LabelTable, formats
 
 SAMPLES = Path(__file__).parents[1] / "labels" / "samples"
 
@@ -87,3 +88,23 @@ def test_other_commands_take_exports_too(annotrace, tmp_path):
 
 def test_every_format_can_be_named():
     assert list(FORMATS) == ["table", *(known.name for known in formats.FORMATS)]
+
+
+NAMES = ["=1+1", "-", "@b", "'+c", "-1"]
+
+
+def test_formulas_are_converted_and_read_back_exactly(annotrace, tmp_path):
+    columns = {"item": NAMES, "annotator": NAMES[::-1], "label": NAMES, "truth": NAMES}
+    table = LabelTable.from_long(columns)
+    table.write(tmp_path / "labels.jsonl")
+    # Guards are neither lost nor doubled from file to file.
+    for given, out in pairwise(["labels.jsonl", "a.csv", "b.tsv", "c.csv.gz", "d.parquet"]):
+        assert annotrace("convert", given, "--out", out).exit_code == 0
+        assert LabelTable.read(tmp_path / out) == table
+    assert "'=1+1,-1,'=1+1" in (tmp_path / "a.csv").read_text()
+
+
+def test_text_is_written_as_it_is_if_asked_for(annotrace, tmp_path):
+    (tmp_path / "labels.csv").write_text("item,annotator,label\n'=1,ann,'-\nb,ann,+\n")
+    assert annotrace("convert", "labels.csv", "--raw", "--out", "raw.csv").exit_code == 0
+    assert (tmp_path / "raw.csv").read_text() == "item,annotator,label\n=1,ann,-\nb,ann,+\n"

@@ -5,6 +5,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from annotrace.labels.spreadsheets import read_delimited
+
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
 HOSTILE = ["=cmd()|' /C'!A0", "<b>x</b>", "a,b", 'say "hi"', "שלום", "-1", "@sum", "x" * 500]
 
@@ -95,9 +97,12 @@ def test_hostile_names_come_out_as_themselves(annotrace, tmp_path):
     assert annotrace("aggregate", "labels.csv", "--out", "run").exit_code == 0
     result = annotrace("next", "run", "--budget", 8)
     assert result.exit_code == 0, result.output
-    asked = pl.read_csv(tmp_path / "run" / "next.csv", infer_schema=False)
-    assert set(asked["item"]) == set(HOSTILE)
-    assert set(asked["annotator"]) <= set(HOSTILE)
+    guarded, _ = read_delimited((tmp_path / "run" / "next.csv").read_bytes(), "next.csv")
+    assert annotrace("next", "run", "--budget", 8, "--raw", "--overwrite").exit_code == 0
+    raw = pl.read_csv(tmp_path / "run" / "next.csv", infer_schema=False)
+    for asked in (guarded, raw):
+        assert set(asked["item"]) == set(HOSTILE)
+        assert set(asked["annotator"]) <= set(HOSTILE)
 
 
 def test_nothing_to_ask_is_said(annotrace, run):

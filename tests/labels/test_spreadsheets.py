@@ -32,6 +32,19 @@ def test_cells_are_those_that_were_written(rows, separator, line_end, quote_all)
     assert table.row_numbers.tolist() == list(range(2, len(rows) + 2))
 
 
+@pytest.mark.parametrize("last", ["x", "", "'-1"])
+def test_quotes_before_formulas_are_removed_from_cells_and_header(last):
+    table = read_delimited(f"'=A,b\n'-1,''+x\n'quoted',{last}\n".encode(), "x.csv")
+    assert table.frame.columns == ["=A", "b"]
+    assert table.frame["=A"].to_list() == ["-1", "'quoted'"]
+    assert table.frame["b"].fill_null("").to_list() == ["'+x", last.removeprefix("'")]
+
+
+def test_columns_that_differ_only_in_the_quote_are_the_same():
+    with pytest.raises(InputError, match="columns 1 and 2 are both named '=A'"):
+        read_delimited(b"'=A,=A\nx,y\n", "x.csv")
+
+
 @pytest.mark.parametrize("empty", ["", '""'])
 def test_rows_are_numbered_as_a_spreadsheet_does(empty):
     content = f'a,b\n1,2\n\n"x\ny",{empty}\n3,4\n'
@@ -148,6 +161,12 @@ def test_the_first_sheet_is_read_as_text(read_xlsx):
         ("2024-01-01", "é & <b>", "NA"),
     ]
     assert table.source.endswith("labels.xlsx")
+
+
+def test_quotes_before_formulas_are_removed_from_workbooks_too(read_xlsx):
+    table = read_xlsx(workbook([HEADER, ["'=1", "kim", "'-"], ["b", "kim", "+"]]))
+    assert table.items.tolist() == ["=1", "b"]
+    assert table.classes.tolist() == ["+", "-"]
 
 
 def test_dates_with_a_time_are_iso(read_xlsx):

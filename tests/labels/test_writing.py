@@ -1,17 +1,24 @@
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.spreadsheets import read_delimited
+from annotrace.labels.writing import write_classes
 
 NAMES = ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"]
 
-names = st.text(
-    st.characters(exclude_categories=["Cs", "Cc"], include_characters="\t\n\r"), min_size=1
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+# Names that a spreadsheet would take for formulas, that look guarded, and numbers.
+names |= st.builds(
+    "".join, st.lists(st.sampled_from([*"'=+-@\t\r1.e", "a"]), min_size=1, max_size=4)
 )
 label_rows = st.lists(
-    st.tuples(names, names, st.sampled_from(["NA", "001", 'a "quoted", one', "line\nbreak"])),
+    st.tuples(
+        names, names, names | st.sampled_from(["NA", "001", 'a "quoted", one', "line\nbreak"])
+    ),
     min_size=2,
 ).filter(lambda rows: len({label for _, _, label in rows}) > 1)
 
@@ -33,6 +40,47 @@ def test_what_is_read_back_equals_what_was_written(tmp_path, ending, rows):
     path = tmp_path / f"labels.{ending}"
     table.write(path)
     assert LabelTable.read(path) == table
+
+
+FORMULAS = ["=1+1", "-", "'@x", "-1"]
+
+
+def written(path, **options):
+    columns = {"item": FORMULAS, "annotator": ["ann"] * 4, "label": FORMULAS}
+    LabelTable.from_long(columns).write(path, **options)
+    return path.read_text()
+
+
+def test_formulas_are_text_in_a_spreadsheet(tmp_path):
+    expected = "item,annotator,label\n'=1+1,ann,'=1+1\n'-,ann,'-\n''@x,ann,''@x\n-1,ann,-1\n"
+    assert written(tmp_path / "labels.csv") == expected
+    assert written(tmp_path / "labels.tsv") == expected.replace(",", "\t")
+
+
+def test_formulas_can_be_written_as_they_are(tmp_path):
+    raw = written(tmp_path / "labels.csv", raw=True)
+    assert raw == "item,annotator,label\n=1+1,ann,=1+1\n-,ann,-\n'@x,ann,'@x\n-1,ann,-1\n"
+
+
+def test_other_files_have_formulas_as_they_are(tmp_path):
+    assert written(tmp_path / "labels.jsonl").startswith('{"item":"=1+1"')
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_columns_of_classes_are_guarded_too(tmp_path, raw):
+    path = tmp_path / "truth.csv"
+    classes = np.array(["-", "=A1", "'+", "2"])
+    write_classes(path, ["@a", "-1"], classes, np.array([[1, 0, 0, 0], [0, 0, 1, 0]]), raw=raw)
+    header, first, second = path.read_text().splitlines()
+    if raw:
+        assert (header, first[:5]) == ("item,label,confidence,-,=A1,'+,2", "@a,-,")
+    else:
+        assert (header, first[:7]) == ("item,label,confidence,'-,'=A1,''+,2", "'@a,'-,")
+        assert second.startswith("-1,''+,1")
+        frame, _ = read_delimited(path.read_bytes(), "truth.csv")
+        assert frame.columns == ["item", "label", "confidence", *classes.tolist()]
+        assert frame["item"].to_list() == ["@a", "-1"]
+        assert frame["label"].to_list() == ["-", "'+"]
 
 
 def test_integers_come_back_as_text(tmp_path):

@@ -88,10 +88,18 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")
 
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model to a folder; `annotrace.load` reads it back."""
+    def save(self, folder: str | Path, *, raw: bool = False) -> None:
+        """Write the fitted model to a folder; `annotrace.load` reads it back.
+
+        Parameters
+        ----------
+        folder : str or Path
+        raw : bool
+            Write names to csv as they are, even if a spreadsheet would take them for formulas; see
+            `LabelTable.write`.
+        """
         check_is_fitted(self)
-        save_run(self, Path(folder))
+        save_run(self, Path(folder), raw=raw)
 
     @abstractmethod
     def learned_modules(self) -> dict[str, nn.Module]:
@@ -106,8 +114,8 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         """Set what `fit` sets from a saved run."""
 
 
-def save_run(model: SavableModel, folder: Path) -> None:
-    """Write a fitted model to a folder, each file whole or not at all."""
+def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
+    """Write a fitted model to a folder, each file whole or not at all; see `SavableModel.save`."""
     from safetensors.torch import save
 
     if folder.exists() and not folder.is_dir():
@@ -126,8 +134,9 @@ def save_run(model: SavableModel, folder: Path) -> None:
         result.posterior,
         labels=result.table.classes[result.estimate],
         confidence=model.confidence_,
+        raw=raw,
     )
-    write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv")
+    write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv", raw=raw)
     if result.annotator_model is not None:
         write_confusion(folder, result.table, result.matrices())
     else:

@@ -14,6 +14,7 @@ from annotrace.cli.options import (
     learn_truth_option,
     out_options,
     quiet_option,
+    raw_option,
     report_options,
     seed_option,
 )
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 @click.option("--max-iter", type=click.IntRange(min=1), help="Maximum number of iterations.")
 @seed_option("Breaks ties.")
 @report_options
+@raw_option
 @quiet_option
 def aggregate(
     labels: LabelFiles,
@@ -54,6 +56,7 @@ def aggregate(
     seed: int,
     report: bool,
     anonymous: bool,
+    raw: bool,
     quiet: bool,
 ) -> None:
     """Estimate the class of each item, and how reliable each annotator is, from labels alone.
@@ -78,7 +81,7 @@ def aggregate(
     if not quiet:
         click.echo(describe_labels(table, layout, learn_truth))
     _fit(aggregation, table, gold_from_truth(table) if learn_truth else None)
-    aggregation.save(out)
+    aggregation.save(out, raw=raw)
     where = write_run_report(aggregation, out, report, anonymous=anonymous)
     if not quiet:
         print_result(aggregation)

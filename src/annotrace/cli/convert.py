@@ -8,15 +8,16 @@ from pathlib import Path
 import click
 
 from annotrace.cli.label_files import LabelFiles, describe_labels
-from annotrace.cli.options import label_options, out_options, quiet_option
+from annotrace.cli.options import label_options, out_options, quiet_option, raw_option
 from annotrace.cli.output import check_file
 
 
 @click.command(short_help="Convert the export of a labelling tool to a table of labels.")
 @label_options
 @out_options("FILE", "File to write: .csv, .tsv or .jsonl (.gz may follow), or .parquet.")
+@raw_option
 @quiet_option
-def convert(labels: LabelFiles, out: Path, overwrite: bool, quiet: bool) -> None:
+def convert(labels: LabelFiles, out: Path, overwrite: bool, raw: bool, quiet: bool) -> None:
     """Write the labels of one or more files with one row per label: item, annotator, label, truth.
 
     LABELS are exports of Label Studio (JSON, JSON-MIN), Prodigy, Argilla, doccano, CVAT, Labelbox,
@@ -37,7 +38,7 @@ def convert(labels: LabelFiles, out: Path, overwrite: bool, quiet: bool) -> None
     """
     check_file(out, overwrite)
     table, used = labels.read()
-    table.write(out)
+    table.write(out, raw=raw)
     if not quiet:
         click.echo(describe_labels(table, used))
         click.echo(f"Wrote {shlex.quote(str(out))}.")

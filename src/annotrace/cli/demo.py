@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from annotrace.cli.options import out_options, report_options, seed_option
+from annotrace.cli.options import out_options, raw_option, report_options, seed_option
 from annotrace.cli.output import RUN_FILES, check_folder, print_table, write_run_report
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ N_TRAIN = 1400
 @out_options("RUN", "Folder to write the run to.", default="runs/demo")
 @seed_option("Draws annotators and labels.")
 @report_options
-def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -> None:
+@raw_option
+def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool, raw: bool) -> None:
     """Simulate five annotators who are correct half the time, and learn from them.
 
     Each of 1,400 handwritten digits gets one label, by one of five annotators. Half the time they
@@ -61,7 +62,7 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool) -
     ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
     _print_scores(ours, train, test, seed)
     _print_annotators(ours, confusion)
-    ours.save(out)
+    ours.save(out, raw=raw)
     images = load_digits(images=True).split(N_TRAIN)[0].X
     where = write_run_report(ours, out, report, anonymous=anonymous, images=images)
     files = "truth.csv, annotators.csv, confusion.npz and the classifier"

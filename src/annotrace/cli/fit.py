@@ -11,11 +11,13 @@ import click
 from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
 from annotrace.cli.options import (
     PATH,
+    Images,
     device_option,
     label_options,
     learn_truth_option,
     out_options,
     quiet_option,
+    raw_option,
     read_source,
     report_options,
     seed_option,
@@ -92,6 +94,7 @@ MAX_IMAGE_SIZE = 2048
 )
 @click.option("--grey", is_flag=True, help="Read images in greyscale.")
 @report_options
+@raw_option
 @quiet_option
 @click.option("--resume", is_flag=True, help="Resume a training that was interrupted by Ctrl-C.")
 @click.pass_context
@@ -100,7 +103,7 @@ def fit(
     /,
     labels: LabelFiles,
     features: Path | None,
-    images: Path | None,
+    images: Images | None,
     out: Path,
     overwrite: bool,
     method: str,
@@ -111,6 +114,7 @@ def fit(
     grey: bool,
     report: bool,
     anonymous: bool,
+    raw: bool,
     quiet: bool,
     resume: bool,
     **params: Any,
@@ -154,11 +158,12 @@ def fit(
     gold = gold_from_truth(table) if learn_truth else None
     try:
         checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
-        model.save(out)
+        model.save(out, raw=raw)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_how_to_resume(ctx, checkpoint)) from None
     checkpoints.clear()
-    where = write_run_report(model, out, report, anonymous=anonymous, images=images)
+    pictures = None if images is None else source
+    where = write_run_report(model, out, report, anonymous=anonymous, images=pictures)
     if not quiet:
         print_result(model)
         click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}".rstrip())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.label_files import similar_names
-from annotrace.cli.options import PATH, overwrite_option, quiet_option
+from annotrace.cli.options import PATH, overwrite_option, quiet_option, raw_option
 from annotrace.cli.output import MAX_ROWS, check_file, print_table
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ MAX_NAMES = 5
     "--out", type=PATH, metavar="FILE", help=f"csv file to write.  [default: {FILE} in RUN]"
 )
 @overwrite_option
+@raw_option
 @quiet_option
 def next_labels(
     run: Path,
@@ -69,6 +70,7 @@ def next_labels(
     per_item: int,
     out: Path | None,
     overwrite: bool,
+    raw: bool,
     quiet: bool,
 ) -> None:
     """Choose the labels with the highest expected gain, given the results of RUN.
@@ -96,7 +98,7 @@ def next_labels(
     available, cost = _read_available(annotators, capacity)
     options = {"available": available, "cost": cost, "at_least": at_least, "per_item": per_item}
     frame = allocate(model, budget, **options)
-    write_csv(frame, out)
+    write_csv(frame, out, raw=raw)
     if quiet:
         return
     table = model.result_.table

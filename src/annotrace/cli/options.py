@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from annotrace.cli.label_files import FORMATS, LabelFiles
+from annotrace.cli.output import echo_warnings
 
 if TYPE_CHECKING:
-    from annotrace.data import ItemSource
+    from annotrace.data import ImageFolder, ItemSource
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -20,11 +22,19 @@ Decorator = Callable[[Command], Command]
 PATH = click.Path(path_type=Path)
 # The largest seed that both numpy and torch accept.
 MAX_SEED = 2**32 - 1
+# That of `ImageFolder`, which is imported only where it is used.
+MAX_PIXELS = 64_000_000
 
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
 device_option = click.option(
     "--device", default="auto", show_default=True, help="auto, cpu, cuda or mps."
+)
+raw_option = click.option(
+    "--raw",
+    is_flag=True,
+    help="Write text to csv and tsv as it is: by default, text that a spreadsheet would take for a "
+    "formula, as it begins with = + - or @, gets a quote (') in front.",
 )
 learn_truth_option = click.option(
     "--learn-truth",
@@ -106,37 +116,86 @@ def label_options(command: Command) -> Command:
     return with_labels
 
 
+@dataclass(frozen=True)
+class Images:
+    """The folder of --images, and options of `ImageFolder`."""
+
+    path: Path
+    options: dict[str, Any]
+
+    def open(self, **options: Any) -> ImageFolder:
+        """Find the images."""
+        from annotrace.data import ImageFolder
+
+        with echo_warnings("follow_links"):
+            return ImageFolder(self.path, **self.options, **options)
+
+
+def image_options(help: str) -> Decorator:
+    """Return the options --images, --follow-links and --max-pixels, passed as one `Images`."""
+
+    def add_options(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_images(*args: Any, images: Path | None, **options: Any) -> Any:
+            reading = {name: options.pop(name) for name in ("follow_links", "max_pixels")}
+            given = None if images is None else Images(images, reading)
+            return command(*args, images=given, **options)
+
+        decorated: Command = with_images
+        for option in reversed(_image_options(help)):
+            decorated = option(decorated)
+        return decorated
+
+    return add_options
+
+
+def _image_options(help: str) -> list[Decorator]:
+    return [
+        click.option("--images", type=PATH, metavar="FOLDER", help=help),
+        click.option(
+            "--follow-links",
+            is_flag=True,
+            help="Also read images outside the folder, to which links in it lead.",
+        ),
+        click.option(
+            "--max-pixels",
+            type=click.IntRange(min=1),
+            default=MAX_PIXELS,
+            show_default=True,
+            help="Maximum number of pixels of an image; JPEG may have more, as it is decoded at a "
+            "reduced size.",
+        ),
+    ]
+
+
 def source_options(command: Command) -> Command:
     """Add --features and --images to a command."""
-    images = click.option(
-        "--images",
-        type=PATH,
-        metavar="FOLDER",
-        help="A folder of png, jpg or bmp images; items are named by path or file name.",
-    )
     features = click.option(
         "--features",
         type=PATH,
         metavar="FILE",
         help="npz with X and items, parquet with an item column, or npy (rows by position).",
     )
+    images = image_options(
+        "A folder of png, jpg or bmp images; items are named by path or file name."
+    )
     return features(images(command))
 
 
 def read_source(
     features: Path | None,
-    images: Path | None,
+    images: Images | None,
     size: tuple[int, int],
     color: bool,
     item: str | None = None,
 ) -> ItemSource:
     """Read the features, whose item column may be `item`, or open the folder of images."""
-    from annotrace.data import ImageFolder, read_features
+    from annotrace.data import read_features
 
     if features is not None and images is None:
         return read_features(features, item=item)
     if images is not None and features is None:
-        return ImageFolder(images, size=size, color=color)
+        return images.open(size=size, color=color)
     raise click.UsageError(
         "Give either --features FILE or --images FOLDER (with labels alone, use `annotrace "
         "aggregate`)."

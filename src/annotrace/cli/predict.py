@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from annotrace.cli.options import PATH, device_option, out_options, read_source, source_options
+from annotrace.cli.options import (
+    PATH,
+    Images,
+    device_option,
+    out_options,
+    raw_option,
+    read_source,
+    source_options,
+)
 from annotrace.cli.output import check_file
 
 if TYPE_CHECKING:
@@ -20,14 +28,16 @@ if TYPE_CHECKING:
 @source_options
 @out_options("FILE", "csv file to write.")
 @click.option("--item", metavar="COLUMN", help="Column of a parquet file that names the item.")
+@raw_option
 @device_option
 def predict(
     run: Path,
     features: Path | None,
-    images: Path | None,
+    images: Images | None,
     out: Path,
     overwrite: bool,
     item: str | None,
+    raw: bool,
     device: str,
 ) -> None:
     """Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
@@ -61,7 +71,7 @@ def predict(
     source = _named_as_in(model, source)
     probabilities = model.predict_proba(source)
     items = range(len(source)) if source.items is None else source.items.tolist()
-    write_classes(out, items, model.classes_, probabilities)
+    write_classes(out, items, model.classes_, probabilities, raw=raw)
     click.echo(f"Wrote the classes of {len(source):,} items to {out}.")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from annotrace.cli.options import PATH, anonymous_option, overwrite_option
+from annotrace.cli.options import PATH, Images, anonymous_option, image_options, overwrite_option
 from annotrace.cli.output import REPORT, check_file
 
 
@@ -20,19 +20,14 @@ from annotrace.cli.output import REPORT, check_file
 )
 @overwrite_option
 @anonymous_option
-@click.option(
-    "--images",
-    type=PATH,
-    metavar="FOLDER",
-    help="Pictures of the items: png, jpg or bmp files named like them.",
-)
+@image_options("Pictures of the items: png, jpg or bmp files named like them.")
 @click.option("--title", default="Annotation report", show_default=True, help="Title of the page.")
 def report(
     run: Path,
     out: Path | None,
     overwrite: bool,
     anonymous: bool,
-    images: Path | None,
+    images: Images | None,
     title: str,
 ) -> None:
     """Write the results of RUN as one page for those who manage the annotation.
@@ -54,5 +49,7 @@ def report(
     if out is not None:
         check_file(out, overwrite)
     path = out or run / REPORT
-    write_report(load(run, device="cpu"), path, anonymous=anonymous, images=images, title=title)
+    model = load(run, device="cpu")
+    pictures = None if images is None else images.open()
+    write_report(model, path, anonymous=anonymous, images=pictures, title=title)
     click.echo(f"Wrote {path}: open it in a browser.")

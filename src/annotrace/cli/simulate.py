@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.options import PATH, out_options, seed_option
+from annotrace.cli.options import PATH, out_options, raw_option, seed_option
 from annotrace.cli.output import check_folder
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def parse_labels_per_item(value: str) -> int | None:
     help="How many annotators, drawn at random, label each item.",
 )
 @seed_option("The same seed gives the same labels.")
+@raw_option
 def simulate(
     out: Path,
     overwrite: bool,
@@ -79,6 +80,7 @@ def simulate(
     skill: float | None,
     labels_per_item: int | None,
     seed: int,
+    raw: bool,
 ) -> None:
     """Simulate labels by annotators whose confusion matrices are known.
 
@@ -100,7 +102,7 @@ def simulate(
     confusion = _draw(annotators, n_annotators, skill, len(train.classes), seed)
     table = _label(train, confusion, labels_per_item, seed)
     out.mkdir(parents=True, exist_ok=True)
-    table.write(out / "labels.csv")
+    table.write(out / "labels.csv", raw=raw)
     _write_items(out / "features.npz", train, first=0, with_truth=False)
     _write_items(out / "test.npz", test, first=len(train.y), with_truth=True)
     write_confusion(out, table, confusion)

@@ -19,6 +19,7 @@ from annotrace.errors import InputError
 from annotrace.labels.columns import check_distinct
 from annotrace.labels.documents import Document, FileType
 from annotrace.labels.files import ZIP, decode_text, read_bytes
+from annotrace.labels.formulas import unguard_names, unguard_texts
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_series
 
@@ -76,11 +77,12 @@ def read_delimited(content: bytes, source: str) -> TextTable:
     _, header = next(records, (0, []))
     if not header:
         raise InputError(f"{source} is empty.")
+    header = unguard_names(header)
     check_distinct(header, source)
     content = content.removeprefix("\ufeff".encode()).rstrip(b"\r\n")
     frame = _read_fast(content, header, separator)
     if frame is not None:
-        return TextTable(frame, np.arange(2, len(frame) + 2))
+        return TextTable(unguard_texts(frame), np.arange(2, len(frame) + 2))
     rows = list(records)
     for number, row in rows:
         if len(row) != len(header):
@@ -144,7 +146,7 @@ def _table_from_rows(header: list[str], rows: list[Row], source: str) -> TextTab
     numbers, cells = zip(*rows, strict=True)
     columns = zip(header, zip(*cells, strict=True), strict=False)
     frame = pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns})
-    return TextTable(frame, np.array(numbers))
+    return TextTable(unguard_texts(frame), np.array(numbers))
 
 
 def _read_xlsx(content: bytes, source: str) -> TextTable:
@@ -156,6 +158,7 @@ def _read_xlsx(content: bytes, source: str) -> TextTable:
     (_, header), *rows = rows
     while not header[-1] and not any(row[len(header) - 1] for _, row in rows):
         header = header[:-1]
+    header = unguard_names(header)
     check_distinct(header, source)
     return _table_from_rows(header, rows, source)
 

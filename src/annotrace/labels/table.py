@@ -380,6 +380,10 @@ class LabelTable:
         """Return item, annotator, label, and truth if known, by name, one row per label."""
         return convert_frame(frame_from_table(self), self.frame_library)
 
-    def write(self, path: str | Path) -> None:
-        """Write one row per label to a csv, tsv, jsonl or parquet file, optionally .gz."""
-        write_table(self, path)
+    def write(self, path: str | Path, *, raw: bool = False) -> None:
+        """Write one row per label to a csv, tsv, jsonl or parquet file, optionally .gz.
+
+        In csv and tsv, names that a spreadsheet would take for formulas get a leading quote, which
+        `read` removes, unless `raw`.
+        """
+        write_table(self, path, raw=raw)

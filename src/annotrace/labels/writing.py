@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
 
 
-def write_table(table: LabelTable, path: str | Path) -> None:
+def write_table(table: LabelTable, path: str | Path, *, raw: bool = False) -> None:
     """Write the labels of a table in the long form, one row per label.
 
     `LabelTable.read` returns an equal table with text names, except for what this form cannot
@@ -32,9 +32,12 @@ def write_table(table: LabelTable, path: str | Path) -> None:
     table : LabelTable
     path : str or Path
         Ending in .csv, .tsv, .jsonl or .parquet; each but the last may be followed by .gz.
+    raw : bool
+        Write text to csv and tsv as it is, instead of guarding it from spreadsheets; see
+        `annotrace.labels.formulas`. `LabelTable.read` then changes text that looks guarded.
     """
     path = Path(path)
-    write = _writer(path)
+    write = _writer(path, raw)
     frame = frame_from_table(table)
     with atomic_write(path) as file:
         if path.suffix == ".gz":
@@ -45,15 +48,15 @@ def write_table(table: LabelTable, path: str | Path) -> None:
             write(frame, file)
 
 
-def write_csv(frame: Any, path: Path) -> None:
-    """Write a polars frame as csv, numbers with six significant digits."""
+def write_csv(frame: Any, path: Path, *, raw: bool = False) -> None:
+    """Write a polars frame as csv, numbers with six digits; `raw` as in `write_table`."""
     import polars as pl
     import polars.selectors as cs
 
     # Rounding leaves values like 1.6917899999999996e-16; float32 prints six digits.
     short = cs.float().round_sig_figs(6).cast(pl.Float32)
     with atomic_write(path) as file:
-        frame.with_columns(short).write_csv(file)
+        _write_delimited(frame.with_columns(short), file, ",", raw)
 
 
 def write_classes(
@@ -63,6 +66,8 @@ def write_classes(
     probabilities: NDArray[Any],
     labels: NDArray[Any] | None = None,
     confidence: NDArray[Any] | None = None,
+    *,
+    raw: bool = False,
 ) -> None:
     """Write the class of each item as csv: item, label, confidence, one column per class.
 
@@ -76,6 +81,8 @@ def write_classes(
         The class of each item by name; the most probable class by default.
     confidence : ndarray of shape (n_items,), optional
         The confidence in the label; its probability by default.
+    raw : bool
+        As in `write_table`.
     """
     import polars as pl
 
@@ -89,7 +96,7 @@ def write_classes(
         "confidence": probabilities.max(axis=1) if confidence is None else confidence,
         **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
     }
-    write_csv(pl.DataFrame(columns), path)
+    write_csv(pl.DataFrame(columns), path, raw=raw)
 
 
 def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
@@ -131,11 +138,17 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
-def _writer(path: Path) -> Callable[[Any, Any], None]:
+def _write_delimited(frame: Any, file: Any, separator: str, raw: bool) -> None:
+    from annotrace.labels.formulas import guard_frame
+
+    (frame if raw else guard_frame(frame)).write_csv(file, separator=separator)
+
+
+def _writer(path: Path, raw: bool) -> Callable[[Any, Any], None]:
     bare = path.with_suffix("") if path.suffix == ".gz" else path
     writers: dict[str, Callable[[Any, Any], None]] = {
-        ".csv": lambda frame, file: frame.write_csv(file),
-        ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+        ".csv": lambda frame, file: _write_delimited(frame, file, ",", raw),
+        ".tsv": lambda frame, file: _write_delimited(frame, file, "\t", raw),
         ".jsonl": lambda frame, file: frame.write_ndjson(file),
         ".parquet": lambda frame, file: frame.write_parquet(file),
     }

@@ -43,9 +43,9 @@ def write_report(
         The file to write; it needs no other file and no network.
     anonymous : bool
         Show annotators as "Annotator 1", "Annotator 2" and so on, by falling skill.
-    images : folder, or array of shape (n_items, height, width[, channels]), optional
+    images : folder, ImageFolder, or array of shape (n_items, height, width[, channels]), optional
         Pictures of the items: a folder with files named like the items, or an array in the order
-        of `X` in `fit`.
+        of `X` in `fit`. An `annotrace.data.ImageFolder` has options such as `follow_links`.
     title : str
 
     Examples

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.data import ImageFolder
-from annotrace.data.images import read_image
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
@@ -29,7 +28,7 @@ def pictures_of(images: Any, table: LabelTable) -> Pictures:
 
     Parameters
     ----------
-    images : None, folder, or array of shape (n_items, height, width[, channels])
+    images : None, folder, ImageFolder, or array of shape (n_items, height, width[, channels])
         A folder is matched by the items' names; an array has the items in the order of the table,
         which is that of `X` in `fit`. Floats are scaled from the smallest to the largest.
     table : LabelTable
@@ -37,17 +36,18 @@ def pictures_of(images: Any, table: LabelTable) -> Pictures:
     if images is None:
         return lambda item: ""
     if isinstance(images, str | Path):
-        return _from_folder(Path(images), table)
+        images = ImageFolder(images)
+    if isinstance(images, ImageFolder):
+        return _from_folder(images.matching(table.items), table)
     return _from_array(np.asarray(images), table.n_items)
 
 
-def _from_folder(path: Path, table: LabelTable) -> Pictures:
-    folder = ImageFolder(path).matching(table.items)
+def _from_folder(folder: ImageFolder, table: LabelTable) -> Pictures:
     place = look_up(table.items, folder.items)
 
     @cache
     def picture(item: int) -> str:
-        return _encode(read_image(folder.paths[place[item]])) if place[item] >= 0 else ""
+        return _encode(folder.decode(int(place[item]), MAX_SIDE)) if place[item] >= 0 else ""
 
     return picture
 

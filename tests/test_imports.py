@@ -30,8 +30,8 @@ ORDER = (
 FREE = ("errors", "parameters", "registry", "seeds", "storage", "undo", "version")
 DOORS = ("__init__.py", "__main__.py", "nn.py", "plots.py")
 HEAVY = ("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors")
-# Hooks of a torch module: there is no public way to ask for them.
-TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks"}
+# Hooks of a torch module, and a Beta draw from a generator: torch has no public way to them.
+TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_sample_dirichlet"}
 # Documented methods of named tuples, whose names begin with an underscore so as not to clash.
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 

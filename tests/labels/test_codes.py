@@ -10,6 +10,7 @@ from annotrace.labels.codes import (
     drop_repeats,
     item_offsets,
     labels_of,
+    sort_within_items,
     split_positions,
 )
 
@@ -85,3 +86,20 @@ def test_repeats_as_an_error_name_the_first():
     twice = np.zeros(2, np.int32)
     with pytest.raises(InputError, match=r"1 label repeats one, first at label 1\."):
         drop_repeats(twice, twice, "error", 1)
+
+
+@pytest.mark.parametrize("large", [0, 2**30])
+def test_the_labels_of_an_item_are_sorted(large):
+    annotator = np.array([2, 0, 2, 1, 0], np.int32) + np.int32(large)
+    label = np.array([1, 2, 0, 1, 0], np.int32)
+    offsets = np.array([0, 3, 3, 5])
+    found = sort_within_items(offsets, annotator, label, n_classes=3)
+    assert (found[0] - large).tolist() == [0, 2, 2, 0, 1]
+    assert found[1].tolist() == [2, 0, 1, 0, 1]
+    assert [codes.dtype for codes in found] == [np.int32, np.int32]
+    assert annotator[0] == large + 2
+    none = np.empty(0, np.int32)
+    assert [codes.tolist() for codes in sort_within_items(np.zeros(3, int), none, none, 2)] == [
+        [],
+        [],
+    ]

@@ -218,3 +218,18 @@ def test_a_failed_capture_leaves_the_gpu_usable():
         capturer.capture(lambda: torch.rand(3, device="cuda").sum().item())
     assert float(torch.rand(3, device="cuda").sum()) > 0
     assert not torch.equal(torch.rand(3, device="cuda"), torch.rand(3, device="cuda"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_graph_draws_new_numbers_from_the_generator_of_the_fit():
+    gpu = torch.device("cuda")
+    generator, same = (torch.Generator(gpu).manual_seed(3) for _ in range(2))
+    drawn, before = torch.zeros(4, device=gpu), torch.cuda.get_rng_state()
+    capturer = CudaCapturer(gpu, generator)
+    with capturer.warm_up():
+        drawn.uniform_(generator=generator)
+    again = capturer.capture(lambda: drawn.uniform_(generator=generator))
+    for _ in range(3):
+        assert torch.equal(drawn, torch.rand(4, device=gpu, generator=same))
+        again()
+    assert torch.equal(torch.cuda.get_rng_state(), before)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from annotrace.errors import InputError
-from annotrace.training import autocast, deterministic, pick_device, seeded
+from annotrace.training import autocast, deterministic, pick_device
 
 CPU = torch.device("cpu")
 
@@ -31,18 +31,21 @@ def test_precisions():
         autocast(CPU, "fp8")
 
 
-def test_seeding_restores_the_random_state():
-    before = torch.get_rng_state()
-    with seeded(3, CPU):
-        one = torch.rand(2)
-    with seeded(3, CPU):
-        assert torch.equal(torch.rand(2), one)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_deterministic_restores_the_flags_of_cudnn():
     cudnn = torch.backends.cudnn
     before = cudnn.deterministic, cudnn.benchmark
     with deterministic():
         assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
+    assert (cudnn.deterministic, cudnn.benchmark) == before
+
+
+def test_threads_that_leave_in_any_order_restore_the_flags_of_cudnn():
+    cudnn = torch.backends.cudnn
+    before = cudnn.deterministic, cudnn.benchmark
+    one, other = deterministic(), deterministic()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert (cudnn.deterministic, cudnn.benchmark) == (True, False)
+    other.__exit__(None, None, None)
     assert (cudnn.deterministic, cudnn.benchmark) == before

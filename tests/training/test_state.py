@@ -5,14 +5,16 @@ import torch
 from torch import nn
 
 from annotrace.crowd import Confusion
-from annotrace.training import Epoch, Settings
+from annotrace.training import Epoch, Randomness, Settings
 from annotrace.training.state import start_training
 
+CPU = torch.device("cpu")
 
-def start(sparse=False):
+
+def start(sparse=False, seed=0):
     torch.manual_seed(0)
     network = nn.ModuleList([nn.Linear(4, 3), Confusion(5, 3, sparse=sparse)])
-    return start_training(network, Settings(lr=0.1), torch.device("cpu"))
+    return start_training(network, Settings(lr=0.1), CPU, Randomness(seed, CPU))
 
 
 def step(state):
@@ -31,10 +33,10 @@ def test_a_restored_state_continues_with_the_same_numbers(sparse):
     state.epoch, state.history = 1, [Epoch(1, 0.5, None, 2.0)]
     state.loss.fill_(0.25)
     saved = copy.deepcopy(state.to_dict())
-    draw = torch.rand(3)
-    restored = start(sparse)
+    draw = torch.rand(3, generator=state.random.generator)
+    restored = start(sparse, seed=5)
     restored.load(saved)
-    assert torch.equal(torch.rand(3), draw)
+    assert torch.equal(torch.rand(3, generator=restored.random.generator), draw)
     assert (restored.epoch, restored.history, float(restored.loss)) == (1, state.history, 0.25)
     step(restored)
     step(state)
@@ -45,5 +47,5 @@ def test_a_restored_state_continues_with_the_same_numbers(sparse):
 @pytest.mark.parametrize(("precision", "scaled"), [("float32", False), ("fp16", True)])
 def test_only_fp16_scales_the_loss(precision, scaled):
     settings = Settings(precision=precision)
-    state = start_training(nn.Linear(2, 2), settings, torch.device("cpu"))
+    state = start_training(nn.Linear(2, 2), settings, CPU, Randomness(0, CPU))
     assert state.scaler.is_enabled() is scaled

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
 
 from annotrace.errors import InputError, count
 from annotrace.labels.vocabulary import Codes
@@ -80,6 +81,35 @@ def sort_by_item(columns: list[Codes]) -> list[Codes]:
 def item_offsets(item: Codes, n_items: int) -> NDArray[np.int64]:
     """Return where the labels of each item start in sorted columns, shape (n_items + 1,)."""
     return np.append(0, np.cumsum(np.bincount(item, minlength=n_items))).astype(np.int64)
+
+
+def sort_within_items(
+    offsets: NDArray[np.int64], annotator: Codes, label: Codes, n_classes: int
+) -> tuple[Codes, Codes]:
+    """Sort the labels of each item by annotator and class, in columns sorted by item.
+
+    Sums over the labels of an item are then equal to the last bit, whatever the order of the rows
+    of a table. Returns new arrays.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_items + 1,)
+        The labels of item k are those from ``offsets[k]`` to ``offsets[k + 1]``.
+    annotator, label : ndarray of shape (n_labels,)
+    n_classes : int
+    """
+    n_answers = (int(annotator.max(initial=0)) + 1) * n_classes
+    # In int32, and as the columns of a sparse matrix, it takes a quarter of the time.
+    index = np.int32 if max(n_answers, len(label)) <= np.iinfo(np.int32).max else np.int64
+    answer = np.multiply(annotator, n_classes, dtype=index) + label
+    by_item = csr_matrix(
+        (annotator.copy(), answer, offsets.astype(index)), shape=(len(offsets) - 1, n_answers)
+    )
+    by_item.sort_indices()
+    in_order = by_item.data
+    return in_order, (by_item.indices - np.multiply(in_order, n_classes, dtype=index)).astype(
+        np.int32, copy=False
+    )
 
 
 def labels_of(

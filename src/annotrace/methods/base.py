@@ -50,13 +50,13 @@ from annotrace.training import (
     CrowdData,
     Epoch,
     Precision,
+    Randomness,
     Schedule,
     Settings,
     autocast,
     deterministic,
     fingerprint,
     pick_device,
-    seeded,
     train,
 )
 from annotrace.undo import unchanged_unless_done, weights_unchanged_unless_done
@@ -88,8 +88,9 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
     device : str
         "auto", "cpu", "cuda", "cuda:1", "mps".
     random_state : int, Generator or None
-        Two fits with the same integer are bitwise equal on one machine; on a GPU too, unless your
-        own module adds in an arbitrary order there (`scatter_add_`, for example).
+        Two fits with the same integer are bitwise equal on one machine with the same number of
+        threads, also if they run at the same time; on a GPU too, unless your own module adds in an
+        arbitrary order there (`scatter_add_`, for example).
     verbose : bool
         Show a progress bar.
     callbacks : sequence of callable
@@ -207,11 +208,14 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         self.classes_, self.versions_ = plain_names(table.classes), versions()
         self.input_shape_: tuple[int, ...] = tuple(source.shape)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
-        with seeded(self._seed, device), deterministic():
-            data = CrowdData(source, table, device)
+        # The user's own module may draw from torch's global generators.
+        random = Randomness(self._seed, device, lends=isinstance(self.backbone, nn.Module))
+        with deterministic():
+            data = CrowdData(source, table, device, random)
             if previous is None:
-                self.network_: nn.Module = self._build_network(data).to(device)
-            self._build_modules(device)
+                self.network_: nn.Module = self._build_network(data)
+            with random.initial_weights():
+                self._build_modules(device)
             if previous is not None:
                 self._initialize_from(previous)
             self.history_ = self._learn(data, self._settings(self._seed))
@@ -348,9 +352,11 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         self.history_ = [Epoch(**epoch) for epoch in described["history"]]
         for name, value in run.learned.items():
             setattr(self, name, value)
-        self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
         device = pick_device(self.device)
-        self._build_modules(device)
+        # The run replaces the weights drawn here.
+        with Randomness(0, device).initial_weights():
+            self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+            self._build_modules(device)
         for name, module in self.learned_modules().items():
             module.load_state_dict(run.modules[name])
             module.to(device).eval()
@@ -368,7 +374,9 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
 
     def _build_network(self, data: CrowdData) -> nn.Module:
         some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
-        return self._network_for(data.inputs(torch.from_numpy(some).to(data.device)).cpu())
+        sample = data.inputs(torch.from_numpy(some).to(data.device)).cpu()
+        with data.random.lent(), data.random.initial_weights():
+            return self._network_for(sample).to(data.device)
 
     def _network_for(self, sample: Tensor) -> nn.Module:
         """Build a network for rows like those of a sample, (n_rows, ...)."""

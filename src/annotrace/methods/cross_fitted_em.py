@@ -293,19 +293,19 @@ class CrossFittedEM(CrowdEstimator):
         settings: Settings,
         score: Callable[[], float] | None = None,
     ) -> list[Epoch]:
-        objective = self._objective(inner.posterior.float().to(data.device), data.device)
+        objective = self._objective(data, inner.posterior.float().to(data.device))
         return self._run(self._networks, objective, data, self._labelled(), settings, score)
 
-    def _objective(self, targets: Tensor, device: torch.device) -> Callable[[Batch], Tensor]:
-        fold = torch.from_numpy(self.fold_).to(device)
-        network = torch.arange(self.n_folds, device=device)[:, None]
+    def _objective(self, data: CrowdData, targets: Tensor) -> Callable[[Batch], Tensor]:
+        fold = torch.from_numpy(self.fold_).to(data.device)
+        network = torch.arange(self.n_folds, device=data.device)[:, None]
         mixup = self.mixup_
 
         def objective(batch: Batch) -> Tensor:
             held_out = fold[batch.item] == network
             rows, target = self._networks.stage(batch.inputs), targets[batch.item]
             if mixup:
-                mixture = draw_mixture(mixup, fold[batch.item])
+                mixture = draw_mixture(mixup, fold[batch.item], data.random.generator)
                 rows, target = mixture.mix(rows), mixture.mix(target)
                 held_out |= held_out[:, mixture.partner]
             losses = cross_entropy(self._networks.each(rows), target)
@@ -352,7 +352,7 @@ class CrossFittedEM(CrowdEstimator):
         return self.network_
 
     def _fresh_networks(self, data: CrowdData) -> Ensemble:
-        fresh = self._build_network(data).to(data.device)
+        fresh = self._build_network(data)
         assert isinstance(fresh, Ensemble)
         return fresh
 

@@ -81,7 +81,7 @@ class GeneralizedEM(NetworkEstimator):
         lowest, kept = math.inf, dict[str, Tensor]()
         for step in range(self.n_steps):
             if step and not self.keep_weights:
-                self.network_ = self._build_network(data).to(data.device)
+                self.network_ = self._build_network(data)
             done = self._fit_network(data, truth, settings, trial, step)
             history = join_histories(history, done)
             log_p = self._log_proba(data)
@@ -109,7 +109,7 @@ class GeneralizedEM(NetworkEstimator):
         part = replace(
             settings, epochs=int(shares[step + 1] - shares[step]), seed=settings.seed + 7919 * step
         )
-        return self._train(self.network_, self._objective(trial.mixup), data, part)
+        return self._train(self.network_, self._objective(data, trial.mixup), data, part)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         return cross_entropy(logits, self._targets[batch.item]).mean()

@@ -62,7 +62,7 @@ class GeoCrowdLayer(NetworkEstimator):
         if trial.start is not None:
             self._layer.set_matrices(torch.from_numpy(trial.start.matrices))
         learned = nn.ModuleDict(self.learned_modules())
-        return self._train(learned, self._objective(trial.mixup), data, settings)
+        return self._train(learned, self._objective(data, trial.mixup), data, settings)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         labels = (batch.row, batch.annotator, batch.label)

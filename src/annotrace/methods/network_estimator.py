@@ -144,7 +144,7 @@ class NetworkEstimator(CrowdEstimator):
     def train_trial(self, data: CrowdData, settings: Settings, trial: Trial) -> Trained:
         """Train once: the network that is there for the first trial, a new one for others."""
         if trial.number:
-            self.network_ = self._build_network(data).to(data.device)
+            self.network_ = self._build_network(data)
             if isinstance(self.backbone, nn.Module):
                 # It starts with its own weights every time: another order makes the difference.
                 settings = replace(settings, seed=settings.seed + 7919 * trial.number)
@@ -211,14 +211,14 @@ class NetworkEstimator(CrowdEstimator):
         scored = held_out_loss if len(items) else None
         return self._run(learned, objective, data, rest, settings, scored)
 
-    def _objective(self, mixup: float) -> Callable[[Batch], Tensor]:
+    def _objective(self, data: CrowdData, mixup: float) -> Callable[[Batch], Tensor]:
         """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0."""
 
         def plain_loss(batch: Batch) -> Tensor:
             return self._loss(batch, self.network_(batch.inputs))
 
         def mixed_loss(batch: Batch) -> Tensor:
-            mixture = draw_mixture(mixup, torch.zeros_like(batch.item))
+            mixture = draw_mixture(mixup, torch.zeros_like(batch.item), data.random.generator)
             logits = mixed_logits(self.network_, batch.inputs, mixture)
             own, other = self._loss(batch, logits), self._loss(mixture.partners(batch), logits)
             return torch.lerp(other, own, mixture.weight)

@@ -40,7 +40,7 @@ class Oracle(NetworkEstimator):
         """Minimise the cross-entropy of the labels through the given matrices."""
         matrices = torch.as_tensor(np.asarray(self._checked(), dtype=np.float32))
         self.annotator_model_ = FixedMatrices(matrices).to(data.device)
-        return self._train(self.network_, self._objective(trial.mixup), data, settings)
+        return self._train(self.network_, self._objective(data, trial.mixup), data, settings)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         model, labels = self.annotator_model_, (batch.row, batch.annotator, batch.label)

@@ -29,7 +29,7 @@ from annotrace.diagnosis.metrics import is_permuted
 from annotrace.labels import LabelTable
 from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
 from annotrace.parameters import Count, NotNegative, check_parameters
-from annotrace.training import CrowdData, Epoch, Settings, held_out_loss, seeded
+from annotrace.training import CrowdData, Epoch, Settings, held_out_loss
 
 if TYPE_CHECKING:
     from annotrace.methods.network_estimator import NetworkEstimator
@@ -164,7 +164,7 @@ def _choose_mixup(
     """Train once more without mixup, and keep that if it is significantly better."""
     trial = best.trial._replace(mixup=MIXUPS[1], number=number)
     # It draws its own random numbers, so that what follows does not depend on it.
-    with seeded(settings.seed, data.device):
+    with data.random.reseeded(settings.seed):
         without = estimator.train_trial(data, settings, trial)
     needed = best.is_swapped, best.loss - _significant(estimator)
     return without if without.rank < needed else best

@@ -59,7 +59,7 @@ class SingleConfusion(NetworkEstimator):
         self._voted = None if bool(voted.all()) else voted
         self._build_modules(data.device)
         learned = nn.ModuleDict({"network": self.network_, "vote": self.vote_model_})
-        history = self._train(learned, self._objective(trial.mixup), data, settings)
+        history = self._train(learned, self._objective(data, trial.mixup), data, settings)
         self.vote_confusion_ = self.vote_model_.matrices()[0].cpu().double().numpy()
         return history
 

@@ -29,7 +29,7 @@ class TargetEstimator(NetworkEstimator):
         """Minimise the cross-entropy of the targets."""
         targets = clamp_posterior(self._make_targets(settings).numpy(), self.gold_)
         self._targets = torch.from_numpy(targets).float().to(data.device)
-        return self._train(self.network_, self._objective(trial.mixup), data, settings)
+        return self._train(self.network_, self._objective(data, trial.mixup), data, settings)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         return cross_entropy(logits, self._targets[batch.item]).mean()

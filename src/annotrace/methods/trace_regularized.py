@@ -98,7 +98,7 @@ class TraceRegularized(NetworkEstimator):
         if trial.start is not None:
             self.annotator_model_.set_matrices(torch.from_numpy(trial.start.matrices))
         learned = nn.ModuleDict({"network": self.network_, "annotators": self.annotator_model_})
-        return self._train(learned, self._objective(trial.mixup), data, settings)
+        return self._train(learned, self._objective(data, trial.mixup), data, settings)
 
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         model, labels = self.annotator_model_, (batch.row, batch.annotator, batch.label)

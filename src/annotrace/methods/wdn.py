@@ -91,10 +91,11 @@ class WeightedDoctorNet(NetworkEstimator):
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Train body and heads, then the weights of the heads."""
         if trial.number:
-            self._build_modules(data.device)
+            with data.random.initial_weights():
+                self._build_modules(data.device)
         learned = nn.ModuleDict({"network": self.network_, "heads": self._heads})
         score = None if self.select != "likelihood" else self._head_score
-        history = self._train(learned, self._objective(trial.mixup), data, settings, score)
+        history = self._train(learned, self._objective(data, trial.mixup), data, settings, score)
         self._learn_weights(data, settings)
         return history
 
@@ -115,7 +116,7 @@ class WeightedDoctorNet(NetworkEstimator):
         def objective(batch: Batch) -> Tensor:
             with torch.no_grad():
                 features = self.network_.eval()(batch.inputs)
-                some = self._some_annotators()
+                some = self._some_annotators(data.random.generator)
                 labels = self._heads.everyone(features, some)
             share = self._average.weight[some, 0].softmax(0)
             log_average = torch.einsum("a,nac->nc", share, labels).clamp_min(1e-12).log()
@@ -130,11 +131,12 @@ class WeightedDoctorNet(NetworkEstimator):
         self._train(self._average, objective, data, part, chosen)
         self.weights_ = self._shares().cpu().double().numpy()
 
-    def _some_annotators(self) -> Tensor:
+    def _some_annotators(self, generator: torch.Generator | None) -> Tensor:
         active = self._active
         if len(active) <= HEADS_AT_ONCE:
             return active
-        return active[torch.randint(len(active), (HEADS_AT_ONCE,), device=active.device)]
+        size = (HEADS_AT_ONCE,)
+        return active[torch.randint(len(active), size, device=active.device, generator=generator)]
 
     def _shares(self) -> Tensor:
         logits = torch.full_like(self._average.weight[:, 0], -torch.inf)

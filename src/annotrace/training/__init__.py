@@ -1,12 +1,13 @@
-"""The training loop, batches, devices, optimisers, checkpoints and CUDA graphs."""
+"""The training loop, batches, devices, random numbers, optimisers, checkpoints and CUDA graphs."""
 
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import CheckpointSeries, fingerprint
-from annotrace.training.devices import Precision, autocast, deterministic, pick_device, seeded
+from annotrace.training.devices import Precision, autocast, deterministic, pick_device
 from annotrace.training.history import Callback, Epoch, best_epoch, held_out_loss, join_histories
 from annotrace.training.loop import train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
 from annotrace.training.optimizers import RowAdam, parameter_groups
+from annotrace.training.randomness import Randomness
 from annotrace.training.settings import Schedule, Settings
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Epoch",
     "Mixture",
     "Precision",
+    "Randomness",
     "RowAdam",
     "Schedule",
     "Settings",
@@ -30,6 +32,5 @@ __all__ = [
     "mixed_logits",
     "parameter_groups",
     "pick_device",
-    "seeded",
     "train",
 ]

@@ -16,6 +16,8 @@ from torch import Tensor
 
 from annotrace.data import ItemSource
 from annotrace.labels import LabelTable
+from annotrace.labels.codes import sort_within_items
+from annotrace.training.randomness import Randomness
 
 DIGEST_ROWS = 1_000
 EVALUATION_BATCH = 1024
@@ -54,15 +56,24 @@ class CrowdData:
         Row k is item k of the table.
     table : LabelTable
     device : torch.device
+    random : Randomness, optional
+        Where everything that learns from these data draws random numbers; seed 0 by default.
     """
 
-    def __init__(self, source: ItemSource, table: LabelTable, device: torch.device) -> None:
+    def __init__(
+        self,
+        source: ItemSource,
+        table: LabelTable,
+        device: torch.device,
+        random: Randomness | None = None,
+    ) -> None:
         self.source, self.table, self.device = source, table, device
+        self.random = Randomness(0, device) if random is None else random
         array = getattr(source, "X", None)
         self._inputs = None if array is None else as_tensor(array).to(device)
         self._offsets = torch.from_numpy(table.offsets.copy()).to(device)
-        self._annotator = torch.from_numpy(table.annotator.copy()).to(device)
-        self._label = torch.from_numpy(table.label.copy()).to(device)
+        in_order = sort_within_items(table.offsets, table.annotator, table.label, table.n_classes)
+        self._annotator, self._label = (torch.from_numpy(codes).to(device) for codes in in_order)
 
     @classmethod
     def unlabelled(cls, source: ItemSource, table: LabelTable, device: torch.device) -> CrowdData:
@@ -143,7 +154,8 @@ class CrowdData:
             Without gradient.
         """
         items = torch.arange(len(self.source), device=self.device)
-        return torch.cat([function(item) for item in items.split(EVALUATION_BATCH)])
+        with self.random.lent():
+            return torch.cat([function(item) for item in items.split(EVALUATION_BATCH)])
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from annotrace.training.devices import GLOBAL_STATE
 from annotrace.training.optimizers import RowAdam, make_capturable
 
 Step: TypeAlias = Callable[[Tensor, int], None]
@@ -47,11 +48,14 @@ class CudaCapturer:
     Parameters
     ----------
     device : torch.device
+    generator : torch.Generator, optional
+        From which the operations draw on the device, beside torch's global generator.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, generator: torch.Generator | None = None) -> None:
         self._stream = torch.cuda.Stream(device)
         self._pool = torch.cuda.graph_pool_handle()
+        self._generator = generator
 
     @contextlib.contextmanager
     def warm_up(self) -> Iterator[None]:
@@ -66,8 +70,9 @@ class CudaCapturer:
     def synchronizations(self) -> Iterator[list[str]]:
         """List where the host waits for the GPU, as far as torch reports it."""
         places: list[str] = []
-        previous_mode = torch.cuda.get_sync_debug_mode()
-        with warnings.catch_warnings(record=True) as caught:
+        # The mode and the warning filters are those of all threads.
+        with GLOBAL_STATE, warnings.catch_warnings(record=True) as caught:
+            previous_mode = torch.cuda.get_sync_debug_mode()
             warnings.simplefilter("always")
             torch.cuda.set_sync_debug_mode("warn")
             try:
@@ -84,17 +89,28 @@ class CudaCapturer:
                 )
 
     def capture(self, operations: Callable[[], None]) -> Callable[[], None]:
-        """Capture a graph; if that fails, restore the random state of the GPU."""
+        """Capture a graph; if that fails, restore the random states of the GPU."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.device(self._stream.device):
-            generator = torch.cuda.default_generators[torch.cuda.current_device()]
-            # A failed capture leaves the generator in capture mode, where it is unusable.
-            saved_state = generator.clone_state()
+        # Every capture involves the global generator, so that only one thread captures at a time.
+        with GLOBAL_STATE, torch.cuda.device(self._stream.device):
+            generators = [torch.cuda.default_generators[torch.cuda.current_device()]]
+            if self._generator is not None:
+                generators.append(self._generator)
+                graph.register_generator_state(self._generator)
+            # A failed capture leaves a generator in capture mode, where it is unusable.
+            saved_states = [generator.clone_state() for generator in generators]
             try:
-                with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+                # "thread_local": other threads may allocate memory and wait for their streams.
+                with torch.cuda.graph(
+                    graph,
+                    pool=self._pool,
+                    stream=self._stream,
+                    capture_error_mode="thread_local",
+                ):
                     operations()
             except RuntimeError:
-                generator.graphsafe_set_state(saved_state)
+                for generator, state in zip(generators, saved_states, strict=True):
+                    generator.graphsafe_set_state(state)
                 raise
         return graph.replay
 
@@ -186,7 +202,12 @@ class GraphedStep:
 
 
 def make_capturer(
-    device: torch.device, optimizers: Sequence[Optimizer], *, resident: bool, scaled: bool
+    device: torch.device,
+    optimizers: Sequence[Optimizer],
+    generator: torch.Generator | None = None,
+    *,
+    resident: bool,
+    scaled: bool,
 ) -> CudaCapturer | None:
     """Return the capturer for a training, or None if its steps cannot be captured.
 
@@ -195,6 +216,8 @@ def make_capturer(
     device : torch.device
     optimizers : sequence of Optimizer
         `RowAdam` updates the rows that occur in a batch, whose number varies.
+    generator : torch.Generator, optional
+        As in `CudaCapturer`.
     resident : bool
         Whether the data are on the device; otherwise every batch is copied from the host.
     scaled : bool
@@ -203,7 +226,7 @@ def make_capturer(
     has_row_adam = any(isinstance(optimizer, RowAdam) for optimizer in optimizers)
     if device.type != "cuda" or has_row_adam or scaled or not resident:
         return None
-    return CudaCapturer(device)
+    return CudaCapturer(device, generator)
 
 
 def _host_rng_states() -> tuple[object, ...]:

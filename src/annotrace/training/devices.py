@@ -1,8 +1,9 @@
-"""Devices, precision, random seeds and deterministic algorithms."""
+"""Devices, precision and deterministic algorithms."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +14,11 @@ from annotrace.errors import InputError
 Precision: TypeAlias = Literal["float32", "bf16", "fp16"]
 
 _HALF: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+GLOBAL_STATE = threading.RLock()
+"""Held while process-wide state of torch or Python is changed, or is not the caller's."""
+
+_flags_before: list[tuple[bool, bool]] = []
 
 
 def pick_device(device: str | torch.device) -> torch.device:
@@ -48,15 +54,6 @@ def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractC
 
 
 @contextlib.contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed the global generators of torch (initial weights, dropout), then restore them."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
-
-
-@contextlib.contextmanager
 def deterministic() -> Iterator[None]:
     """Restrict cuDNN to deterministic algorithms, then restore its flags.
 
@@ -65,23 +62,12 @@ def deterministic() -> Iterator[None]:
     deterministic here. This library avoids atomic additions on the GPU by itself.
     """
     cudnn = torch.backends.cudnn
-    previous = cudnn.deterministic, cudnn.benchmark
-    cudnn.deterministic, cudnn.benchmark = True, False
+    with GLOBAL_STATE:
+        _flags_before.append((cudnn.deterministic, cudnn.benchmark))
+        cudnn.deterministic, cudnn.benchmark = True, False
     try:
         yield
     finally:
-        cudnn.deterministic, cudnn.benchmark = previous
-
-
-def get_random_state() -> list[torch.Tensor]:
-    """Return the states of torch's generators, on the CPU and on every GPU."""
-    on_gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return [torch.get_rng_state(), *on_gpus]
-
-
-def set_random_state(state: list[torch.Tensor]) -> None:
-    """Restore the states that `get_random_state` returned."""
-    on_cpu, *on_gpus = (part.cpu() for part in state)
-    torch.set_rng_state(on_cpu)
-    if len(on_gpus) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all(on_gpus)
+        with GLOBAL_STATE:
+            # The last of several threads to leave, whichever it is, finds the caller's flags.
+            cudnn.deterministic, cudnn.benchmark = _flags_before.pop()

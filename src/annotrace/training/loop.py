@@ -66,7 +66,7 @@ def train(
     -------
     list of Epoch
     """
-    state = start_training(network, settings, data.device)
+    state = start_training(network, settings, data.device, data.random)
     if checkpoint is not None and checkpoint.exists():
         state.load(load_checkpoint(checkpoint, fingerprint, data.device))
     started, saved = time.monotonic() - state.seconds, time.monotonic()
@@ -89,7 +89,8 @@ def train(
             network.train()
             for item, n_labels in batches[state.batch :]:
                 _follow_schedule(state, settings, len(batches))
-                step(item, n_labels)
+                with state.random.lent():
+                    step(item, n_labels)
                 state.batch += 1
                 stop_if_requested()
             _finish_epoch(state, score, settings, started)
@@ -146,7 +147,11 @@ def _make_step(
         state.loss.add_(loss.detach(), alpha=len(item) / n_items)
 
     capturer = make_capturer(
-        data.device, state.optimizers, resident=data.resident, scaled=state.scaler.is_enabled()
+        data.device,
+        state.optimizers,
+        state.random.generator,
+        resident=data.resident,
+        scaled=state.scaler.is_enabled(),
     )
     if not settings.cuda_graphs or capturer is None:
         return step
@@ -174,7 +179,8 @@ def _finish_epoch(
             f"(it is {settings.lr:g}), or check for features of very different scales."
         )
     state.network.eval()
-    held_out = None if score is None else float(score())
+    with state.random.lent():
+        held_out = None if score is None else float(score())
     state.epoch += 1
     state.history.append(Epoch(state.epoch, loss, held_out, state.seconds))
     state.batch = 0

@@ -41,7 +41,9 @@ class Mixture(NamedTuple):
         return replace(batch, inputs=batch.inputs[self.partner], item=item, row=place[batch.row])
 
 
-def draw_mixture(strength: float, group: Tensor) -> Mixture:
+def draw_mixture(
+    strength: float, group: Tensor, generator: torch.Generator | None = None
+) -> Mixture:
     """Draw a random mixture for a batch.
 
     Parameters
@@ -50,10 +52,13 @@ def draw_mixture(strength: float, group: Tensor) -> Mixture:
         Both parameters of the Beta distribution of the weight; 1 is uniform.
     group : LongTensor of shape (n_rows,)
         Partners are in the same group, except for one row per group.
+    generator : torch.Generator, optional
+        On the device of `group`; torch's global one by default.
     """
-    shape = torch.full((), strength, device=group.device)
-    weight = torch.distributions.Beta(shape, shape, validate_args=False).sample()
-    order = (group + torch.rand(len(group), device=group.device)).argsort()
+    # As `torch.distributions.Beta` draws, which takes no generator.
+    both = torch.full((2,), strength, device=group.device)
+    weight = torch._sample_dirichlet(both, generator=generator)[0]
+    order = (group + torch.rand(len(group), device=group.device, generator=generator)).argsort()
     partner = torch.empty_like(order)
     partner[order] = order.roll(1)
     return Mixture(weight, partner)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from annotrace.training.devices import get_random_state, set_random_state
 from annotrace.training.history import Epoch
 from annotrace.training.optimizers import make_optimizers
+from annotrace.training.randomness import Randomness
 from annotrace.training.settings import Settings
 
 _PLAIN = ("epoch", "batch", "seconds", "best_score", "best_weights", "finished")
@@ -27,6 +27,7 @@ class TrainingState:
     network: nn.Module
     optimizers: list[Optimizer]
     scaler: torch.amp.GradScaler
+    random: Randomness
     loss: Tensor
     epoch: int = 0
     batch: int = 0
@@ -42,7 +43,7 @@ class TrainingState:
             "network": self.network.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "scaler": self.scaler.state_dict(),
-            "random": get_random_state(),
+            "random": self.random.state(),
             "loss": self.loss,
             "history": [vars(epoch) for epoch in self.history],
             **{name: getattr(self, name) for name in _PLAIN},
@@ -54,15 +55,17 @@ class TrainingState:
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
         self.scaler.load_state_dict(state["scaler"])
-        set_random_state(state["random"])
+        self.random.set_state(state["random"])
         self.history = [Epoch(**epoch) for epoch in state["history"]]
         self.loss.fill_(state["loss"])
         for name in _PLAIN:
             setattr(self, name, state[name])
 
 
-def start_training(network: nn.Module, settings: Settings, device: torch.device) -> TrainingState:
+def start_training(
+    network: nn.Module, settings: Settings, device: torch.device, random: Randomness
+) -> TrainingState:
     """Return the state before the first step."""
     optimizers = make_optimizers(network, lr=settings.lr, weight_decay=settings.weight_decay)
     scaler = torch.amp.GradScaler(device.type, enabled=settings.precision == "fp16")
-    return TrainingState(network, optimizers, scaler, torch.zeros((), device=device))
+    return TrainingState(network, optimizers, scaler, random, torch.zeros((), device=device))

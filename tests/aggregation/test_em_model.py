@@ -38,3 +38,8 @@ def test_a_warm_start_copies_what_was_learned(sizes):
     torch.testing.assert_close(model.log[:6, :3, :3], previous.log)
     torch.testing.assert_close(model.log[6:], untouched)
     torch.testing.assert_close(model.prior[:3], previous.prior)
+
+
+def test_with_one_class_every_label_is_correct():
+    skill = torch.tensor([0.7, 0.9])
+    assert one_coin_matrices(skill, 1).tolist() == [[[1.0]], [[1.0]]]

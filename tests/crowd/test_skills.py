@@ -161,3 +161,13 @@ def test_intervals_are_those_of_beta_distributions():
 
 def test_the_skill_of_known_matrices_is_the_mean_diagonal():
     np.testing.assert_allclose(skills(np.array([[[0.9, 0.1], [0.3, 0.7]]])), [0.8])
+
+
+def test_equal_cells_have_equal_intervals_in_any_shape():
+    rng = np.random.default_rng(0)
+    mean, variance = rng.uniform(0.1, 0.9, (2, 3, 4)), rng.uniform(1e-4, 1e-2, (2, 3, 4))
+    mean[1], variance[1] = mean[0], variance[0]
+    low, high = beta_interval(mean, variance, 0.9)
+    size = mean * (1 - mean) / variance - 1
+    np.testing.assert_allclose(low, beta.ppf(0.05, mean * size, (1 - mean) * size), rtol=1e-9)
+    np.testing.assert_allclose(high, beta.ppf(0.95, mean * size, (1 - mean) * size), rtol=1e-9)

@@ -77,3 +77,9 @@ def test_gold_items_have_certain_logits_and_their_own_loss():
     log_p = torch.log_softmax(logits, 1)
     expected = -(log_p[0, truth[0]] + log_p[2, truth[2]]) / 4
     torch.testing.assert_close(loss, expected)
+
+
+def test_holding_out_every_item_raises():
+    X, _, table, _ = blobs(n_items=8)
+    with pytest.raises(InputError, match=r"0\.95 of 8 labelled items leaves none: use 0"):
+        at.make("vanilla", epochs=1, validation_fraction=0.95).fit(X, table)

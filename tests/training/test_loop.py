@@ -10,7 +10,7 @@ from annotrace.crowd import Confusion, crowd_nll
 from annotrace.data import ArraySource
 from annotrace.errors import DivergenceError, TrainingInterrupted
 from annotrace.labels import LabelTable
-from annotrace.training import CrowdData, Randomness, Settings, train
+from annotrace.training import CrowdData, Randomness, Settings, check_finite, train
 
 N_ITEMS, N_ANNOTATORS, N_CLASSES = 40, 5, 3
 SETTINGS = Settings(epochs=4, batch_size=16, lr=1e-2, schedule="cosine", seed=3)
@@ -200,3 +200,11 @@ def test_ctrl_c_after_the_last_epoch_is_not_lost(tmp_path):
     resumed = Crowd()
     assert len(resumed.train(checkpoint=path)) == SETTINGS.epochs
     assert same(resumed.weights(), crowd.weights())
+
+
+def test_logits_that_are_not_finite_raise_with_the_row():
+    logits = torch.zeros(5, 3)
+    assert check_finite(logits) is logits
+    logits[2:4, 1] = float("nan")
+    with pytest.raises(DivergenceError, match="for 2 items, the first with row index 2: lower"):
+        check_finite(logits)

@@ -96,6 +96,8 @@ def one_coin_matrices(skill: Tensor, n_classes: int) -> Tensor:
     -------
     Tensor of shape (n_annotators, n_classes, n_classes)
     """
+    if n_classes == 1:
+        return torch.ones_like(skill)[:, None, None]
     same = torch.eye(n_classes, dtype=torch.bool)
-    wrong = (1 - skill) / max(n_classes - 1, 1)
+    wrong = (1 - skill) / (n_classes - 1)
     return torch.where(same, skill[:, None, None], wrong[:, None, None])

@@ -212,6 +212,6 @@ def _check_finite(
     remedy = (
         "It exceeds float32: divide the column by its largest value."
         if np.isfinite(value)
-        else "Impute missing values or remove the item."
+        else "Impute values that are NaN or infinite, or remove the item."
     )
     raise InputError(f"{source}, row index {row}{item}, column {column} is {value}. {remedy}")

@@ -124,7 +124,8 @@ def annotator_frame(result: CrowdResult, diagnosis: Diagnosis | None) -> Any:
     if diagnosis is not None:
         columns["skill"] = result.annotators.skill
         columns["low"], columns["high"] = result.annotators.skill_interval()
-        columns["flags"] = [describe_flags(flags, diagnosis.table) for flags in diagnosis.flags]
+        words = {flags: describe_flags(flags, table) for flags in set(diagnosis.flags)}
+        columns["flags"] = [words[flags] for flags in diagnosis.flags]
     return pl.DataFrame(columns)
 
 

@@ -72,14 +72,17 @@ def flag_annotators(result: CrowdResult, *, comparable: bool = True) -> tuple[Fl
     flags: dict[int, list[Flag]] = defaultdict(list)
     if comparable:
         _flag_answers(result.annotators, flags)
-    _flag_few_labels(result.table, flags)
-    return tuple(tuple(flags[who]) for who in range(result.table.n_annotators))
+    own = _flag_few_labels(result.table)
+    for who, answers in flags.items():
+        own[who] = (*answers, *own[who])
+    return tuple(own)
 
 
-def _flag_few_labels(table: LabelTable, flags: dict[int, list[Flag]]) -> None:
+def _flag_few_labels(table: LabelTable) -> list[Flags]:
     n_labels = table.labels_per_annotator()
-    for who in np.flatnonzero(n_labels < FEW_LABELS_PER_CLASS * table.n_classes).tolist():
-        flags[who].append(Flag("few-labels" if n_labels[who] else "no-labels"))
+    kinds: tuple[Flags, ...] = ((), (Flag("few-labels"),), (Flag("no-labels"),))
+    kind = np.where(n_labels < FEW_LABELS_PER_CLASS * table.n_classes, 1, 0) + (n_labels == 0)
+    return [kinds[k] for k in kind.tolist()]
 
 
 def _flag_answers(annotators: AnnotatorPosterior, flags: dict[int, list[Flag]]) -> None:

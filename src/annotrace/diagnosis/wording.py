@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -60,11 +62,13 @@ def _confusions(pairs: Sequence[tuple[int, ...]], table: LabelTable) -> str:
 
 def summarize_flags(flags: Iterable[Sequence[Flag]], table: LabelTable) -> list[str]:
     """Return one line for each kind of flag, with the annotators who have it."""
-    kinds = [{flag.kind for flag in own} for own in flags]
+    members: dict[tuple[Flag, ...], list[int]] = defaultdict(list)
+    for annotator, own in enumerate(flags):
+        members[tuple(own)].append(annotator)
     lines = []
     for kind, text in SUMMARIES.items():
-        who = [k for k, own in enumerate(kinds) if kind in own]
-        if who:
+        with_kind = (who for own, who in members.items() if any(flag.kind == kind for flag in own))
+        if who := sorted(chain.from_iterable(with_kind)):
             lines.append(f"{text}: {list_names(table.annotators[who].tolist())}.")
     return lines
 

@@ -54,6 +54,7 @@ from annotrace.training import (
     Schedule,
     Settings,
     autocast,
+    check_finite,
     deterministic,
     fingerprint,
     pick_device,
@@ -416,7 +417,8 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
     def logits(self, data: CrowdData) -> Tensor:
         """Return the logits of all items, shape (n_items, n_classes)."""
         self.network_.eval()
-        return data.map(lambda item: self._class_scores(data.inputs(item))).float()
+        logits = data.map(lambda item: self._class_scores(data.inputs(item)))
+        return check_finite(logits.float())
 
     def _log_proba(self, data: CrowdData) -> Tensor:
         return torch.log_softmax(self.logits(data).cpu().double(), dim=1)

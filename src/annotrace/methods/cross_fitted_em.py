@@ -53,6 +53,7 @@ from annotrace.training import (
     Settings,
     autocast,
     best_epoch,
+    check_finite,
     draw_mixture,
     join_histories,
 )
@@ -323,7 +324,7 @@ class CrossFittedEM(CrowdEstimator):
                 each = networks.each(networks.stage(data.inputs(item)))
             return each[fold[item], torch.arange(len(item), device=item.device)]
 
-        return data.map(logits).cpu().double()
+        return check_finite(data.map(logits).cpu().double())
 
     def _keep(self, inner: HeldOutEM, logits: Tensor) -> None:
         self.temperature_ = inner.temperature

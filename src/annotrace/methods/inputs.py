@@ -192,7 +192,13 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
     """Validate rows of features as scikit-learn does; only convert images to an array."""
     if getattr(X, "ndim", 0) > 2:
         return np.asarray(X)
-    checked: NDArray[Any] = validate_data(estimator, X, reset=reset, dtype="numeric")
+    try:
+        # `ArraySource` names the row and the column of a value that is not finite.
+        checked: NDArray[Any] = validate_data(
+            estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from None
     return checked
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import one_coin_matrices
 from annotrace.crowd.losses import label_log_likelihood
-from annotrace.errors import InputError
+from annotrace.errors import InputError, count
 from annotrace.labels.codes import split_positions
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.protocols import PROTOCOLS
@@ -182,6 +182,12 @@ class NetworkEstimator(CrowdEstimator):
         """Split the labelled items into those to learn from and those held out."""
         labelled = self._labelled()
         rest, held_out = split_positions(len(labelled), self.validation_fraction, self._seed)
+        if len(rest) == 0:
+            raise InputError(
+                f"Expected `validation_fraction` to leave items to learn from, but "
+                f"{self.validation_fraction:g} of {count(len(labelled), 'labelled item')} leaves "
+                "none: use 0, or label more items."
+            )
         return labelled[rest], labelled[held_out]
 
     def _train(

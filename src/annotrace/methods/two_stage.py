@@ -70,7 +70,8 @@ class TwoStage(TargetEstimator):
         self.aggregation_: Aggregation = fresh.fit(self.table_, gold=gold)
 
     def _make_result(self, data: CrowdData) -> CrowdResult:
-        # The classifier has not contributed to the posterior.
+        # The classifier does not contribute to the posterior, but may have diverged.
+        self.logits(data)
         self.annotator_model_ = self.aggregation_.annotator_model_
         return self.aggregation_.result_
 

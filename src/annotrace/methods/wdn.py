@@ -44,7 +44,7 @@ class AnnotatorHeads(nn.Module):
 
     def __init__(self, n_annotators: int, width: int, n_classes: int) -> None:
         super().__init__()
-        self.n_classes = n_classes
+        self.n_classes, self.n_inputs = n_classes, width + 1
         self.sparse = n_annotators > SPARSE_ABOVE
         # All heads start equal, so that one with few labels stays near the others.
         start = nn.Linear(width, n_classes)
@@ -54,7 +54,7 @@ class AnnotatorHeads(nn.Module):
     def forward(self, features: Tensor, row: Tensor, annotator: Tensor) -> Tensor:
         """Return the logits of each label's annotator for its row, (n_labels, n_classes)."""
         heads = F.embedding(annotator, self.weight, sparse=self.sparse)
-        heads = heads.view(len(annotator), self.n_classes, -1)
+        heads = heads.view(len(annotator), self.n_classes, self.n_inputs)
         logits = torch.bmm(heads[:, :, :-1], features[row][:, :, None]).squeeze(2)
         return logits + heads[:, :, -1]
 

@@ -4,7 +4,7 @@ from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import CheckpointSeries, fingerprint
 from annotrace.training.devices import Precision, autocast, deterministic, pick_device
 from annotrace.training.history import Callback, Epoch, best_epoch, held_out_loss, join_histories
-from annotrace.training.loop import train
+from annotrace.training.loop import check_finite, train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
 from annotrace.training.optimizers import RowAdam, parameter_groups
 from annotrace.training.randomness import Randomness
@@ -24,6 +24,7 @@ __all__ = [
     "Settings",
     "autocast",
     "best_epoch",
+    "check_finite",
     "deterministic",
     "draw_mixture",
     "fingerprint",

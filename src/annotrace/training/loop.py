@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from annotrace.errors import DivergenceError, TrainingInterrupted
+from annotrace.errors import DivergenceError, TrainingInterrupted, count
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import graceful_interrupt, load_checkpoint, save_checkpoint
 from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
@@ -109,6 +109,25 @@ def train(
         state.finished = True
         save()
     return state.history
+
+
+def check_finite(logits: Tensor) -> Tensor:
+    """Return logits (n_items, n_classes) unchanged, or raise if any of them is not finite.
+
+    Raises
+    ------
+    DivergenceError
+        The loss may have been finite before the last step, or the items differ from those learned
+        from.
+    """
+    wrong = (~torch.isfinite(logits).all(dim=1)).nonzero().flatten()
+    if len(wrong):
+        raise DivergenceError(
+            f"The network returns NaN or infinity for {count(len(wrong), 'item')}, the first with "
+            f"row index {int(wrong[0])}: lower `lr`, or check for features of very different "
+            "scales."
+        )
+    return logits
 
 
 def _shuffled_batches(

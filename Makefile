@@ -29,8 +29,9 @@ soak: .venv/test
 # Whether the tests notice changes of the code: all in crowd/, a sample in labels/.
 mutants: .venv/test
 	mkdir -p runs
-	$(BIN)/python benchmarks/mutation.py crowd --workers $(WORKERS) --out runs/mutants.jsonl
-	$(BIN)/python benchmarks/mutation.py labels --sample 300 --workers $(WORKERS) --out runs/mutants.jsonl
+	$(BIN)/python benchmarks/mutation.py crowd --workers $(WORKERS) --out runs/mutants.jsonl \
+		--tests tests/crowd tests/aggregation tests/diagnosis
+	$(BIN)/python benchmarks/mutation.py labels --workers $(WORKERS) --out runs/mutants.jsonl --sample 300
 
 # Known vulnerabilities of the installed packages. Builds such as torch 2.13+cpu are audited as 2.13;
 # --strict fails if the database does not know a package, which otherwise counts as no finding.

@@ -6,8 +6,9 @@ usage: python benchmarks/mutation.py crowd [--sample N] [--seed 0] [--workers 2]
 Mutates the files of src/annotrace/crowd (or another folder, or one file of it); mutants.py beside
 this file has the operators. A first run of the tests, `tests/crowd` by default, records the lines
 that each test executes. Each mutant then runs in a child process, against the tests that execute
-its line, the fastest first, up to the first failure. The children are forks of a process that has
-imported torch and pytest, but not annotrace, so a mutant costs little more than its tests.
+its line, the fastest first, up to the first failure or 20 s of tests. The children are forks of a
+process that has imported torch and pytest, but not annotrace: a mutant costs little more than its
+tests.
 
 A mutant is killed if a test fails, or if the tests take more than ten times their processor time
 ("timeout"). It survives if all tests pass, or if no test executes its line. The script prints the
@@ -40,6 +41,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -59,6 +61,8 @@ IMPORTED = (
 )
 IMPORTED_IF_THERE = ("hypothesis", "polars", "narwhals", "pyarrow", "matplotlib", "click", "rich")
 MEMORY = 16 * 2**30
+# A mutant runs against tests of so many seconds in total; most fail in the first few.
+ENOUGH_SECONDS = 20.0
 
 
 @dataclass
@@ -181,7 +185,7 @@ def record_tests(paths: list[str], files: set[str], folder: Path) -> list[Test]:
 
 
 def choose_tests(mutant: Mutant, tests: list[Test]) -> list[Test]:
-    """Return the tests that execute a line of the mutant, the fastest first.
+    """Return the tests that execute a line of the mutant, the fastest first, while time lasts.
 
     Code outside functions runs on import: it concerns every test that executes the file.
     """
@@ -192,7 +196,9 @@ def choose_tests(mutant: Mutant, tests: list[Test]) -> list[Test]:
         if (executed := test.lines.get(mutant.file))
         and (not mutant.in_function or lines.intersection(executed))
     ]
-    return sorted(chosen, key=lambda test: test.seconds)
+    chosen.sort(key=lambda test: test.seconds)
+    spent = list(accumulate(test.seconds for test in chosen))
+    return [test for test, total in zip(chosen, spent, strict=True) if total <= ENOUGH_SECONDS]
 
 
 class Runs:

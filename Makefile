@@ -1,9 +1,10 @@
 # On a machine with nothing but Python and pip: each target makes .venv and installs what it needs.
 PYTHON ?= python3
 WORKERS ?= 2
+MINUTES ?= 60
 BIN := .venv/bin
 
-.PHONY: demo test check docs clean
+.PHONY: demo test check docs coverage soak mutants audit clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -15,6 +16,30 @@ test: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) tests
 	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src
 
+# Lines and branches of the package that the tests execute; at least 95 %.
+coverage: export OMP_NUM_THREADS = 1
+coverage: .venv/test
+	$(BIN)/python -m pytest -n $(WORKERS) --cov --cov-report=term tests
+
+# Memory of one process that fits, saves and reports for a time: `make soak MINUTES=1`.
+soak: export OMP_NUM_THREADS = 1
+soak: .venv/test
+	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) $(if $(OUT),--out $(OUT))
+
+# Whether the tests notice changes of the code: all in crowd/, a sample in labels/.
+mutants: .venv/test
+	mkdir -p runs
+	$(BIN)/python benchmarks/mutation.py crowd --workers $(WORKERS) --out runs/mutants.jsonl \
+		--tests tests/crowd tests/aggregation tests/diagnosis
+	$(BIN)/python benchmarks/mutation.py labels --workers $(WORKERS) --out runs/mutants.jsonl --sample 300
+
+# Known vulnerabilities of the installed packages. Builds such as torch 2.13+cpu are audited as 2.13;
+# --strict fails if the database does not know a package, which otherwise counts as no finding.
+audit: .venv/audit
+	mkdir -p runs
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9.]*$$//' > runs/requirements.txt
+	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement runs/requirements.txt
+
 check: .venv/check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -25,7 +50,7 @@ docs: .venv/docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist runs docs/_build
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage build dist runs docs/_build
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per set of requirements, installed again only when they change.
@@ -48,4 +73,8 @@ clean:
 
 .venv/check: .venv/package
 	$(BIN)/python -m pip install --quiet --group check --group test
+	touch $@
+
+.venv/audit: .venv/package
+	$(BIN)/python -m pip install --quiet --group audit
 	touch $@

@@ -2,10 +2,10 @@ import os
 
 import pytest
 import torch
-from safetensors.torch import save
+from safetensors.torch import load, save
 
 from annotrace.errors import RunError
-from annotrace.storage import parse_json, parse_tensors, read_regular
+from annotrace.storage import pack_tensors, parse_json, parse_tensors, read_regular
 
 
 class TestReadRegular:
@@ -26,6 +26,27 @@ class TestReadRegular:
         for name in ("link", "pipe", "folder", "/dev/zero", "absent"):
             with pytest.raises(RunError, match="regular file"):
                 read_regular(tmp_path / name, 100)
+
+
+class TestPackTensors:
+    def test_safetensors_reads_the_same(self):
+        dtypes = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+        dtypes += [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64]
+        tensors = {str(dtype): torch.arange(6).reshape(2, 3).to(dtype) for dtype in dtypes}
+        tensors |= {"none": torch.zeros(0, 2), "scalar": torch.tensor(1.5), "\u00e9": torch.ones(1)}
+        tensors["columns"] = torch.arange(6).reshape(2, 3).t()
+        read = load(pack_tensors(tensors))
+        assert read.keys() == tensors.keys()
+        for name, tensor in tensors.items():
+            assert torch.equal(read[name], tensor)
+            assert read[name].dtype == tensor.dtype
+
+    def test_metadata_and_shared_memory(self):
+        weight = torch.nn.Parameter(torch.ones(3))
+        content = pack_tensors({"a": weight, "b": weight}, {"note": "text"})
+        tensors, metadata = parse_tensors(content, "model")
+        assert tensors["a"].tolist() == tensors["b"].tolist() == [1, 1, 1]
+        assert metadata == {"note": "text"}
 
 
 class TestParseJson:

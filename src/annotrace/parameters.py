@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from numbers import Integral, Real
 from os import PathLike
@@ -54,10 +54,7 @@ _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
 
 
 def check_parameters(owner: Any) -> None:
-    """Raise an `InputError` for the first parameter that does not match its annotation.
-
-    The parameters are the fields of a dataclass, or the arguments of `__init__`.
-    """
+    """Raise an `InputError` for the first field of a dataclass that does not fit its annotation."""
     for name, wanted in _annotations(owner.__class__).items():
         check_value(name, getattr(owner, name), wanted)
 
@@ -70,11 +67,8 @@ def check_value(name: str, value: Any, wanted: Any) -> None:
 
 @cache
 def _annotations(owner: type) -> dict[str, Any]:
-    if is_dataclass(owner):
-        hints = get_type_hints(owner, include_extras=True)
-        return {field.name: hints[field.name] for field in fields(owner)}
-    hints = get_type_hints(owner.__init__, include_extras=True)  # type: ignore[misc]
-    return {name: wanted for name, wanted in hints.items() if name != "return"}
+    hints = get_type_hints(owner, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(owner)}
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Files of tensors and JSON, read without trusting what they hold.
+"""Files of tensors and JSON, written, and read without trusting what they hold.
 
 Runs and checkpoints are such files. They are never pickled, and only regular files are opened: no
 link, pipe or device.
@@ -10,12 +10,29 @@ import json
 import math
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from annotrace.errors import AnnotraceError, RunError
+
+# The names that safetensors has for number types.
+_NAMES = {
+    torch.bool: "BOOL",
+    torch.uint8: "U8",
+    torch.int8: "I8",
+    torch.int16: "I16",
+    torch.int32: "I32",
+    torch.int64: "I64",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.float32: "F32",
+    torch.float64: "F64",
+    torch.complex64: "C64",
+}
 
 
 class Stored(NamedTuple):
@@ -45,6 +62,26 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
         if size > max_bytes:
             raise RunError(f"{path} has {size:,} bytes, more than {max_bytes:,}.")
         return file.read(max_bytes)
+
+
+def pack_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
+    """Return the content of a safetensors file.
+
+    `safetensors.torch.save` keeps a ctypes type for every size of tensor that it has saved, so the
+    memory of a process that saves often would grow, and it rejects tensors that share memory.
+    """
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    parts, end = [], 0
+    # The widest numbers first, so that all are aligned.
+    for name in sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)):
+        tensor = tensors[name].detach().cpu().contiguous()
+        parts.append(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+        start, end = end, end + len(parts[-1])
+        place = {"shape": list(tensor.shape), "data_offsets": [start, end]}
+        header[name] = {"dtype": _NAMES[tensor.dtype], **place}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + b"".join(parts)
 
 
 def parse_json(content: bytes | str, source: str) -> Any:

@@ -1,5 +1,7 @@
 """What holds for every aggregation alike."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -149,6 +151,25 @@ def test_vocabularies_grow_by_name(name):
     assert model.table_.classes.tolist() == ["cat", "dog", "emu"]
     assert model.predict().tolist()[0] == "cat"
     assert model.posterior_.shape == (3, 3)
+
+
+def test_counts_of_earlier_labels_stay_when_labels_arrive():
+    early = _named(["a", "a", "b"], ["kim", "lee", "kim"], ["cat", "cat", "dog"])
+    late = _named(["c", "c", "a"], ["mia", "kim", "mia"], ["emu", "emu", "cat"])
+    earlier = np.arange(8.0).reshape(2, 2, 2)
+    model = fitted("dawid-skene", early, prior_counts=earlier)
+    grown = model.partial_fit(late).result_.prior_counts
+    np.testing.assert_array_equal(grown[:2, :2, :2], earlier)
+    assert grown.shape == (3, 3, 3)
+    assert grown.sum() == earlier.sum()
+
+
+@every
+def test_a_first_partial_fit_is_a_fit(name, crowd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = make(name, random_state=0).partial_fit(crowd)
+    np.testing.assert_array_equal(model.posterior_, fitted(name, crowd).posterior_)
 
 
 def _named(items, annotators, labels):

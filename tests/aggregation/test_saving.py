@@ -1,3 +1,4 @@
+import gc
 import json
 import shutil
 
@@ -156,3 +157,21 @@ def test_parameters_that_a_file_cannot_hold_are_left_out():
     params = plain_params(make("mace", knowing=np.float32(0.5), random_state=generator))
     assert params["knowing"] == 0.5
     assert "random_state" not in params
+
+
+def test_saving_often_leaves_nothing_in_memory(tmp_path):
+    """A type of ctypes for every size of array, for example."""
+
+    def save(n_items):
+        item = np.arange(n_items)
+        make("majority").fit(LabelTable.from_codes(item, item * 0, item % 2)).save(tmp_path)
+
+    def n_types():
+        gc.collect()
+        return sum(issubclass(type(thing), type) for thing in gc.get_objects())
+
+    save(10)
+    before = n_types()
+    for n_items in range(11, 16):
+        save(n_items)
+    assert n_types() == before

@@ -98,6 +98,9 @@ def test_the_oracle_is_given_the_matrices_by_name(annotrace, crowd):
     np.savez(crowd / "other.npz", confusion=stored, **names | {"annotators": ["cy", "ann", "al"]})
     message = "Expected the annotators of the labels to be among 'cy', 'ann', 'al', but got 1 other"
     assert message in error_of(annotrace(*oracle, "--confusion", "other.npz"))
+    np.savez(crowd / "bare.npz", confusion=stored)
+    message = "bare.npz must have the arrays confusion, annotators and classes."
+    assert error_of(annotrace(*oracle, "--confusion", "bare.npz")) == message
     result = annotrace(*oracle, "--confusion", "true.npz")
     assert result.exit_code == 0, result.output
     with np.load(crowd / "run" / "confusion.npz") as saved:
@@ -125,6 +128,14 @@ def test_unlabelled_items_are_kept_when_asked_for(annotrace, crowd):
     assert annotrace(*QUICK, "--keep-unlabelled", "--out", "run").exit_code == 0
     truth = pl.read_csv(crowd / "run" / "truth.csv")
     assert truth.filter(item="photo-89")["label"].to_list() == ["hen"]
+
+
+def test_unlabelled_rows_without_names_cannot_be_matched(annotrace, crowd):
+    with np.load(crowd / "features.npz") as arrays:
+        np.save(crowd / "bare.npy", arrays["X"])
+    unnamed = ("--features", "bare.npy", "--keep-unlabelled", "--out", "run")
+    message = "--keep-unlabelled matches items by name: it needs features with names"
+    assert message in error_of(annotrace(*QUICK, *unnamed))
 
 
 def test_images_are_learned_and_predicted_at_the_size_of_the_run(annotrace, crowd):

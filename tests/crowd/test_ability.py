@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 
-from annotrace.crowd.ability import AbilityModel, LabelCounts
+from annotrace.crowd.ability import SLIPS, STRENGTHS, AbilityModel, LabelCounts
 
 
 def counted(n_annotators=400, n_labels=200, ability_spread=1.0, strength=None, seed=0):
@@ -61,3 +62,31 @@ def test_labels_as_likely_correct_as_any_other_carry_no_information():
 def test_certain_labels_count_fully():
     labels, _ = counted(20)
     np.testing.assert_allclose(labels.effective_share(), 1)
+
+
+def test_the_pool_starts_with_half_a_label_of_each_kind():
+    counts = np.zeros((2, 3, 3))
+    counts[0] = [[3, 1, 0], [0, 8, 0], [2, 2, 0]]
+    counts[1, 0, 0] = 4
+    labels = LabelCounts(counts, counts)
+    np.testing.assert_allclose(labels.accuracy, [7.5 / 9, 8.5 / 9, 0.5 / 5])
+    errors = AbilityModel.initial(2, 3).fit(labels).errors
+    np.testing.assert_allclose(errors, [[0, 0.75, 0.25], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+
+
+def test_the_strength_is_that_of_the_most_probable_labels():
+    labels, _ = counted(60, n_labels=12, strength=8.0)
+    model = AbilityModel.initial(60, 3).fit(labels)
+    accuracy = labels.expected_accuracy(model.ability)
+
+    def log_evidence(strength):
+        a, b = strength * accuracy + SLIPS, strength * (1 - accuracy) + SLIPS
+        return betabinom.logpmf(labels.right, labels.total, a, b).sum()
+
+    assert model.strength == max(STRENGTHS, key=log_evidence)
+
+
+def test_before_any_label_abilities_are_zero_and_uncertain():
+    model = AbilityModel.initial(2, 3)
+    assert model.ability.tolist() == [0, 0]
+    assert model.variance.tolist() == [model.spread**2] * 2

@@ -27,6 +27,18 @@ def test_votes_are_shares_gold_or_uniform(triplets, table):
     np.testing.assert_allclose(votes[30], 1 / 3)
 
 
+def test_no_item_is_gold_by_default(triplets, table):
+    votes = CrowdProblem(table).votes().numpy()
+    np.testing.assert_allclose(votes[:30], vote_shares(triplets[0], triplets[2], 30, 3))
+
+
+def test_prior_counts_compare_annotators():
+    table = LabelTable.from_codes([0, 1], [0, 1], [0, 1])
+    assert not CrowdProblem(table).is_comparable
+    assert CrowdProblem(table, None, np.ones((2, 2, 2))).is_comparable
+    assert CrowdProblem(table, [0, -1]).is_comparable
+
+
 def test_counts_include_those_of_earlier_labels(table):
     earlier = np.random.default_rng(1).random((6, 3, 3))
     votes = CrowdProblem(table).votes()

@@ -35,6 +35,9 @@ def test_annotators_without_labels_have_the_pool(result):
     counts = np.zeros((3, 2, 2))
     counts[2] = 1
     np.testing.assert_allclose(replace(result, prior_counts=counts).matrices(), MATRICES)
+    expected[2] = (5 * expected[0] + expected[1]) / 6
+    of_the_first = replace(result, prior_counts=np.flip(counts, axis=0))
+    np.testing.assert_allclose(of_the_first.matrices(), expected, rtol=1e-6)
 
 
 def test_a_classifier_shows_in_the_prior(result):

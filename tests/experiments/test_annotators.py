@@ -1,5 +1,8 @@
+import numpy as np
+import torch
 from made_up import check_drawn, made_up, planned
 
+from annotrace.data import load_digits
 from annotrace.experiments import find_experiment
 
 
@@ -28,3 +31,13 @@ def test_equal_results_give_equal_files(tmp_path):
         for folder in ("one", "two")
     )
     assert one == two
+
+
+def test_each_group_is_described_by_its_matrices_and_labels():
+    experiment, data = find_experiment("annotators"), load_digits().split(600)
+    for run in planned("annotators"):
+        result = experiment.perform(run, data, torch.device("cpu"))
+        confusion = np.array(result["confusion"])
+        np.testing.assert_allclose(confusion.sum(axis=2), 1, atol=1e-3)
+        expected = confusion[:, data[0].y, data[0].y].mean()
+        assert abs(result["accuracy"] - expected) < 0.03

@@ -34,6 +34,7 @@ from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
 from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
+from annotrace.storage import pack_tensors
 from annotrace.version import FORMAT, __version__, versions
 
 _CODES = ("item", "annotator", "label", "truth")
@@ -116,13 +117,10 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
 def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
     """Write a fitted model to a folder, each file whole or not at all; see `SavableModel.save`."""
-    from safetensors.torch import save
-
     if folder.exists() and not folder.is_dir():
         raise RunError(f"{folder} is a file; give a folder to save to.")
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()}
-    content = save(tensors)
+    content = pack_tensors(_tensors(model))
     with atomic_write(folder / "model.safetensors") as file:
         file.write(content)
     result = model.result_

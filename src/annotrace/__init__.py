@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from annotrace.allocation import allocate
     from annotrace.labels import LabelTable
+    from annotrace.limits import Limits
     from annotrace.methods import (
         CrossFittedEM,
         CrowdClassifier,
@@ -57,6 +58,7 @@ __all__ = [
     "GeneralizedEM",
     "GeoCrowdLayer",
     "LabelTable",
+    "Limits",
     "ModelBootstrappedEM",
     "Oracle",
     "Recipe",
@@ -99,6 +101,7 @@ _MODULES = (
 )
 _HOMES = {
     "LabelTable": "annotrace.labels",
+    "Limits": "annotrace.limits",
     "allocate": "annotrace.allocation",
     "write_report": "annotrace.report",
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from annotrace.cli.limits import ReadingCommand, limit_options
 from annotrace.cli.options import PATH, device_option, out_options, read_source, source_options
 from annotrace.cli.output import check_file
 
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 
-@click.command(short_help="Predict the classes of new items with the classifier of a run.")
+@click.command(
+    cls=ReadingCommand, short_help="Predict the classes of new items with the classifier of a run."
+)
 @click.argument("run", type=PATH)
 @source_options
 @out_options("FILE", "csv file to write.")
 @click.option("--item", metavar="COLUMN", help="Column of a parquet file that names the item.")
 @device_option
+@limit_options
 def predict(
     run: Path,
     features: Path | None,
@@ -29,6 +33,7 @@ def predict(
     overwrite: bool,
     item: str | None,
     device: str,
+    limits: dict[str, int],
 ) -> None:
     """Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
 
@@ -57,7 +62,7 @@ def predict(
     if images is not None and len(shape) < 2:
         raise RunError(f"{run} was fitted on features, not on images; use --features FILE.")
     size = (shape[0], shape[1]) if len(shape) >= 2 else (1, 1)
-    source = read_source(features, images, size, len(shape) == 3, item)
+    source = read_source(features, images, size, len(shape) == 3, item, limits)
     source = _named_as_in(model, source)
     probabilities = model.predict_proba(source)
     items = range(len(source)) if source.items is None else source.items.tolist()

@@ -35,6 +35,7 @@ from annotrace.labels.frames import (
 from annotrace.labels.matching import match_rows
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, union_names
 from annotrace.labels.writing import write_table
+from annotrace.limits import LABEL_LIMITS, Limits
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -120,6 +121,7 @@ class LabelTable:
         classes: Sequence[str] | None = None,
         skip: Collection[Any] = (),
         repeats: Repeats = "keep",
+        limits: Limits = LABEL_LIMITS,
     ) -> LabelTable:
         """Read a table from files; the format is detected by content.
 
@@ -138,6 +140,8 @@ class LabelTable:
         question, annotator_name, format : str, optional
             For exports of tools: which question to read if there are several, who labelled if the
             file does not say, and the name of the format ("table" for none).
+        limits : Limits
+            The largest files that are read, in bytes, columns, characters and nested levels.
         """
         from annotrace.labels.building import TableOptions
         from annotrace.labels.reading import ExportOptions, read_parts
@@ -145,7 +149,7 @@ class LabelTable:
         names = ColumnNames(item, annotator, label, truth)
         options = TableOptions(classes, skip, repeats)
         export = ExportOptions(format, question, annotator_name)
-        return cls(**read_parts(path, names, options, export)[0])
+        return cls(**read_parts(path, names, options, export, limits)[0])
 
     @classmethod
     def from_long(

@@ -3,7 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check docs clean
+.PHONY: demo test fuzz check docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -14,6 +14,12 @@ test: export OMP_NUM_THREADS = 1
 test: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) tests
 	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src
+
+# The tests of damaged files with many more examples than in `make test`.
+fuzz: export OMP_NUM_THREADS = 1
+fuzz: export ANNOTRACE_FUZZ_EXAMPLES ?= 5000
+fuzz: .venv/test
+	$(BIN)/python -m pytest -n $(WORKERS) -m fuzz tests
 
 check: .venv/check
 	$(BIN)/ruff check .

@@ -17,6 +17,9 @@ from torch import Tensor
 
 from annotrace.errors import RunError
 
+MAX_DIGITS = 40
+"""Enough for a seed of 128 bits; longer integers overflow a float."""
+
 
 class Stored(NamedTuple):
     """The content of a safetensors file."""
@@ -43,10 +46,10 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
 
 
 def parse_json(content: bytes | str, source: str) -> Any:
-    """Parse JSON whose numbers are finite."""
+    """Parse JSON whose numbers are finite, integers of at most 40 digits."""
     try:
         text = content.decode() if isinstance(content, bytes) else content
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        return json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{source}: damaged, it is not JSON ({error}).") from None
 
@@ -70,3 +73,9 @@ def _finite(number: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{number} is not a finite number")
     return value
+
+
+def _integer(number: str) -> int:
+    if len(number) > MAX_DIGITS:
+        raise ValueError(f"an integer has {len(number):,} digits, more than {MAX_DIGITS}")
+    return int(number)

@@ -8,7 +8,8 @@ from references import fit_quietly
 
 import annotrace as at
 from annotrace.aggregation import list_aggregations, make
-from annotrace.aggregation.saving import plain_params, read_run
+from annotrace.aggregation.run_reader import read_run
+from annotrace.aggregation.saving import plain_params
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels

@@ -15,15 +15,16 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from annotrace.aggregation.saving import SavableModel, SavedRun
+from annotrace.aggregation.run_reader import SavedRun
+from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.annotator_model import AnnotatorModel, FixedMatrices
 from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.data import ItemSource
-from annotrace.errors import InputError
+from annotrace.errors import DivergenceError, InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
-from annotrace.labels.vocabulary import plain_names
+from annotrace.labels.vocabulary import check_names, plain_names
 from annotrace.methods.inputs import (
     Items,
     check_learnable,
@@ -265,6 +266,11 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         device = next(self.network_.parameters()).device
         logits = self.logits(CrowdData.unlabelled(source, self.table_, device))
         probabilities: NDArray[Any] = torch.softmax(logits.cpu().double(), dim=1).numpy()
+        if not np.isfinite(probabilities).all():
+            raise DivergenceError(
+                "The logits of some rows are not finite: their features are far larger than those "
+                "of the fit, or the weights are damaged."
+            )
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -322,17 +328,35 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         self.n_features_in_ = int(np.prod(self.input_shape_))
         self.named_rows_ = described["named_rows"]
         if described["feature_names"]:
+            check_names(described["feature_names"], self.n_features_in_, "feature_names")
             self.feature_names_in_ = np.array(described["feature_names"], dtype=object)
         self.history_ = [Epoch(**epoch) for epoch in described["history"]]
-        for name, value in run.learned.items():
+        for name, value in run.attributes(self.saved_attributes).items():
             setattr(self, name, value)
-        self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+        self._build_as_in(run)
         device = pick_device(self.device)
         self._build_modules(device)
         for name, module in self.learned_modules().items():
             module.load_state_dict(run.modules[name])
             module.to(device).eval()
         self._set_result(run.result(self.annotator_model_))
+
+    def _build_as_in(self, run: SavedRun) -> None:
+        """Build the network, after checking that the tensors of a run are those of all modules.
+
+        Tensors on the meta device have a shape and no memory, whatever a run claims.
+        """
+        meta = torch.device("meta")
+        try:
+            with meta:
+                self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+                self._build_modules(meta)
+        except (RuntimeError, TypeError, OverflowError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"No network can be built from its parameters: {reason}") from None
+        run.check_modules(self.learned_modules())
+        if not isinstance(self.backbone, nn.Module):
+            self.network_.to_empty(device="cpu")
 
     # Steps that methods share
 

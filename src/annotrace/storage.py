@@ -64,14 +64,16 @@ def parse_tensors(content: bytes, source: str) -> Stored:
         size = int.from_bytes(content[:8], "little")
         header = parse_json(content[8 : 8 + size], source)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise RunError(f"{source}: damaged, it is not a safetensors file ({error}).") from None
+        # The reason may quote names in the file, which may have control characters.
+        reason = ascii(str(error)[:200])
+        raise RunError(f"{source}: damaged, it is not a safetensors file ({reason}).") from None
     return Stored(tensors, header.get("__metadata__") or {})
 
 
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
-        raise ValueError(f"{number} is not a finite number")
+        raise ValueError(f"{number[:MAX_DIGITS]} is not a finite number")
     return value
 
 

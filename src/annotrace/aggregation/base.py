@@ -162,9 +162,9 @@ class Aggregation(SavableModel):
             setattr(self, name, value)
         result, comparable = run.result(model), problem.is_comparable
         self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
-        shown = [*model.learned().values(), self._state.numpy()]
-        if not all(np.isfinite(value).all() for value in shown):
-            raise InputError("Expected what annotators were learned to be to be finite.")
+        shown = (self._state.numpy(), *model.learned().values())
+        if not all(np.isfinite(each).all() for each in shown):
+            raise InputError("Expected an annotator model that gives finite numbers.")
         self._take(result)
 
     @abstractmethod

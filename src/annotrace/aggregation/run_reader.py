@@ -46,6 +46,7 @@ MAX_BYTES = {DESCRIPTION: 2**24, MODEL: 2**33}
 MAX_CLASS_TEXT = 2**24
 """Characters of all class names, each padded to the longest: numpy stores them so."""
 
+MAX_REASON = 500
 ATTEMPTS = 5
 _DTYPES = (torch.float64, torch.float32, torch.int64, torch.int32, torch.uint8, torch.bool)
 _MISSING = {
@@ -155,7 +156,7 @@ def damaged(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        reason = str(error)
+        reason = str(error)[:MAX_REASON]
         raise RunError(f"{path}: damaged, {reason[:1].lower()}{reason[1:]}") from None
 
 

@@ -55,7 +55,7 @@ class RunRecord(TypedDict):
     """The fields of run.json that every run has."""
 
     format: Natural
-    method: str
+    method: Annotated[str, Rule("a short name", lambda name: len(name) < 100)]
     params: dict[str, Any]
     learned: dict[str, Any]
     positional: bool
@@ -135,7 +135,8 @@ class Array:
 
 def are_distributions(array: NDArray[Any]) -> bool:
     """Whether the last axis of an array holds probabilities that sum to one."""
-    in_range = bool(np.all((array >= 0) & (array <= 1 + TOLERANCE)))
+    # A share of nothing, summed in another order, may be a hair below 0.
+    in_range = bool(np.all((array >= -1e-12) & (array <= 1 + TOLERANCE)))
     return in_range and bool(np.all(np.abs(array.sum(-1) - 1) <= TOLERANCE))
 
 

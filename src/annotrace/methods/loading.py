@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,9 +10,9 @@ from torch import nn
 
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.registry import AGGREGATIONS
-from annotrace.aggregation.run_reader import damaged, read_run
+from annotrace.aggregation.run_reader import MAX_REASON, damaged, read_run
 from annotrace.aggregation.run_schema import NEVER_SAVED, check_fields
-from annotrace.errors import InputError, RunError
+from annotrace.errors import InputError, RunError, first_few
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.recipe import Recipe
 from annotrace.methods.registry import METHODS
@@ -60,7 +61,7 @@ def load(
         model.restore(run)
     except InputError as error:
         other = "trained with another network than `backbone`, or " if "backbone" in own else ""
-        raise RunError(f"{folder}: {other}damaged: {error}") from None
+        raise RunError(f"{folder}: {other}damaged. {str(error)[:MAX_REASON]}") from None
     return model
 
 
@@ -75,15 +76,13 @@ def _check_backbone(backbone: Backbone | None, folder: Path) -> nn.Module:
 def _make(registry: Registry[T], method: str, params: dict[str, Any], **own: Any) -> T:
     """Return an estimator with the parameters of a run, checked, and with some of the caller."""
     params = dict(params)
-    callers = sorted(params.keys() & {*NEVER_SAVED, *own})
-    if callers:
-        raise InputError(f"Expected a run without the parameters {', '.join(callers)}.")
+    known = signature(registry[method].factory).parameters.keys() - {*NEVER_SAVED, *own}
+    unknown = sorted(params.keys() - known)
+    if unknown:
+        raise InputError(f"{method!r} has no parameters {first_few(unknown)} that a run can set.")
     if isinstance(params.get("recipe"), dict):
         check_fields(params["recipe"], field_types(Recipe))
         params["recipe"] = Recipe(**params["recipe"])
-    try:
-        model = registry.make(method, **params, **own)
-    except TypeError as error:
-        raise InputError(f"Expected parameters of {method!r}: {error}.") from None
+    model = registry.make(method, **params, **own)
     check_parameters(model)
     return model

@@ -39,6 +39,11 @@ TENSORS = {
 }
 
 
+def pack(names):
+    """Return a vocabulary as a run stores it."""
+    return torch.frombuffer(bytearray(json.dumps(names).encode()), dtype=torch.uint8)
+
+
 class Saved:
     """The two files of a run, in memory."""
 

@@ -43,6 +43,9 @@ from annotrace.version import FORMAT, __version__
 
 DESCRIPTION, MODEL = "run.json", "model.safetensors"
 MAX_BYTES = {DESCRIPTION: 2**24, MODEL: 2**33}
+MAX_NESTED = 2**18
+"""Lists and objects in run.json; a file of nothing else would take seconds to parse."""
+
 MAX_CLASS_TEXT = 2**24
 """Characters of all class names, each padded to the longest: numpy stores them so."""
 
@@ -109,8 +112,9 @@ class SavedRun:
             given, wanted = self.modules[part], module.state_dict()
             check_same_names(given, wanted)
             weights = {name for name, _ in module.named_parameters()}
-            for name, tensor in given.items():
-                _check_like(f"{part}.{name}", tensor, wanted[name])
+            for name, like in wanted.items():
+                tensor = given[name]
+                _check_like(f"{part}.{name}", tensor, like)
                 bad = ~tensor.isfinite() if name in weights else tensor.isnan()
                 if bad.any():
                     raise InputError(f"Expected `{part}.{name}` to be finite.")
@@ -191,6 +195,8 @@ def _read_model(folder: Path, sha256: str) -> bytes:
 
 def _parse_description(content: bytes, folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION
+    if content.count(b"[") + content.count(b"{") > MAX_NESTED:
+        raise RunError(f"{path}: damaged, it has more than {MAX_NESTED:,} lists and objects.")
     description = parse_json(content, str(path))
     written = description.get("format") if isinstance(description, dict) else None
     if not isinstance(written, int) or isinstance(written, bool):

@@ -110,7 +110,12 @@ class Point(TypedDict):
         (list[Count], [1, 2], [1, 0], "a list whose values are each a whole number larger than 0"),
         (dict[str, str], {"a": "b"}, {"a": 1}, "a dict whose values are each text"),
         (list[Point], [{"x": 1, "label": None}], [{"x": 1}], "each a dict with the keys x, label"),
-        (Point, {"x": 1, "label": "a"}, {"x": 1, "label": "a", "y": 1}, "a dict with the keys"),
+        (
+            Point,
+            {"x": 1, "label": "a"},
+            {"x": 1, "label": "a", "y": 1},
+            "a dict with the keys x, label",
+        ),
         (dict[str, Any] | None, {"a": [1]}, [], "a dict or None"),
     ],
 )

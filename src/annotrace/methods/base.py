@@ -65,6 +65,10 @@ from annotrace.version import versions
 SAMPLE = 10_000
 """Rows from which input stages estimate mean and deviation."""
 
+SMALL = 2**18
+"""Modules of this size are built at once when a run is read: the first use of the meta device
+imports 800 modules of torch, which takes more than a second."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
@@ -342,21 +346,28 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         self._set_result(run.result(self.annotator_model_))
 
     def _build_as_in(self, run: SavedRun) -> None:
-        """Build the network, after checking that the tensors of a run are those of all modules.
+        """Build the network, and check that the tensors of a run are those of all modules.
 
-        Tensors on the meta device have a shape and no memory, whatever a run claims.
+        If the run claims to be large, nothing is allocated before that: tensors on the meta device
+        have a shape and no memory.
         """
-        meta = torch.device("meta")
+        place = torch.device("cpu" if self._claimed_size() <= SMALL else "meta")
         try:
-            with meta:
+            with place:
                 self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
-                self._build_modules(meta)
+                self._build_modules(place)
         except (RuntimeError, TypeError, OverflowError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"No network can be built from its parameters: {reason}") from None
         run.check_modules(self.learned_modules())
-        if not isinstance(self.backbone, nn.Module):
+        if place.type == "meta" and not isinstance(self.backbone, nn.Module):
             self.network_.to_empty(device="cpu")
+
+    def _claimed_size(self) -> int:
+        """Return about how large all modules are, up to a factor of the hidden layers' width."""
+        n_outputs, n_classes = self._n_outputs(), self.table_.n_classes
+        of_annotators = self.table_.n_annotators * n_classes * (n_classes + n_outputs)
+        return self.n_features_in_ + n_outputs + of_annotators
 
     # Steps that methods share
 

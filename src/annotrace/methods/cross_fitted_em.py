@@ -362,6 +362,9 @@ class CrossFittedEM(CrowdEstimator):
             )
         super().restore(run)
 
+    def _claimed_size(self) -> int:
+        return self.n_folds * super()._claimed_size()
+
     @property
     def oof_proba_(self) -> NDArray[Any]:
         """Out-of-fold predictions, shape (n_items, n_classes)."""

@@ -68,6 +68,7 @@ def test_the_error_says_what_a_parameter_may_be(method, name, value, said):
         ("glad", "n_steps", 0, "a whole number larger than 0"),
         ("mace", "guessing", None, "a number larger than 0"),
         ("hierarchical", "tol", np.nan, "a number"),
+        ("mace", "knowing", 10**30, "a number larger than 0"),
         ("majority", "random_state", 0.5, SEED),
     ],
 )

@@ -120,6 +120,9 @@ def _fits(value: Any, wanted: Any) -> bool:
     is_bool = isinstance(value, bool | np.bool_)
     if wanted is bool:
         return is_bool
+    if wanted is float and isinstance(value, int) and abs(value) >= 2**63:
+        # torch converts no integer of more than 64 bits to a float.
+        return False
     if wanted in _NUMBERS:
         return isinstance(value, _NUMBERS[wanted]) and not is_bool
     return isinstance(value, origin or wanted)

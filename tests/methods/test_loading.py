@@ -142,6 +142,7 @@ def test_a_damaged_run_is_valid_or_one_error(saved_runs, tmp_path, part):
         ("vanilla", "params", {"magic": 1}, "no parameters 'magic'"),
         ("two-stage", "params", {"aggregate": "../x"}, r"there is no aggregation '\.\./x'"),
         ("vanilla", "learned", {"temperature_": 0}, "`temperature_` to be a number larger than 0"),
+        ("vanilla", "learned", {"temperature_": 10**30}, "`temperature_` to be a number larger"),
         ("vanilla", "learned", {"predict_proba": 0}, "unknown fields: 'predict_proba'"),
         ("trace", "learned", {"chosen_": {}}, "`chosen_` to be a dict with the keys lam"),
         ("auto", "learned", {"label_loss_": ["x"]}, "`label_loss_` to be a list whose values"),

@@ -27,13 +27,25 @@ ORDER = (
     "experiments",
     "cli",
 )
-FREE = ("errors", "parameters", "registry", "seeds", "storage", "undo", "version")
+FREE = (
+    "atomic",
+    "errors",
+    "parameters",
+    "registry",
+    "run_folder",
+    "seeds",
+    "storage",
+    "undo",
+    "version",
+)
 DOORS = ("__init__.py", "__main__.py", "nn.py", "plots.py")
 HEAVY = ("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors")
 # Hooks of a torch module: there is no public way to ask for them.
 TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks"}
 # Documented methods of named tuples, whose names begin with an underscore so as not to clash.
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+# A documented function of os.
+EXIT = {"_exit"}
 
 
 def parse(path):
@@ -130,7 +142,7 @@ def private_access(tree):
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
             continue
-        if node.attr.startswith("__") or node.attr in NAMED_TUPLE | TORCH:
+        if node.attr.startswith("__") or node.attr in NAMED_TUPLE | TORCH | EXIT:
             continue
         if _is_self(node.value) or (node.attr in own and not _is_module(node.value, tree)):
             continue

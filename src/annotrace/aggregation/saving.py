@@ -8,7 +8,7 @@
     model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
     run.json           method, parameters, diagnosis, versions, checksum
 
-The commands add report.html.
+The commands add report.html. `annotrace.run_folder` replaces a run as a whole.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from annotrace.atomic import atomic_write
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, as_names
-from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
+from annotrace.labels.writing import write_classes, write_confusion, write_csv
+from annotrace.run_folder import DESCRIPTION, MODEL, locked, read_unchanged, replace_run, run_file
 from annotrace.version import FORMAT, __version__, versions
 
 _CODES = ("item", "annotator", "label", "truth")
@@ -89,7 +91,10 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
         return hasattr(self, "result_")
 
     def save(self, folder: str | Path) -> None:
-        """Write the fitted model to a folder; `annotrace.load` reads it back."""
+        """Write the fitted model to a folder; `annotrace.load` reads it back.
+
+        A run that is there is replaced, with its report. If writing fails, it stays as it is.
+        """
         check_is_fitted(self)
         save_run(self, Path(folder))
 
@@ -107,15 +112,18 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def save_run(model: SavableModel, folder: Path) -> None:
-    """Write a fitted model to a folder, each file whole or not at all."""
+    """Replace the run in a folder by a fitted model; other writers are kept out."""
+    with locked(folder), replace_run(folder) as staging:
+        write_run(model, staging)
+
+
+def write_run(model: SavableModel, folder: Path) -> None:
+    """Write the files of a fitted model to an empty folder."""
     from safetensors.torch import save
 
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; give a folder to save to.")
-    folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: tensor.contiguous().cpu() for name, tensor in _tensors(model).items()}
     content = save(tensors)
-    with atomic_write(folder / "model.safetensors") as file:
+    with atomic_write(folder / MODEL) as file:
         file.write(content)
     result = model.result_
     diagnosis = model.diagnosis_ if result.models_annotators else None
@@ -130,16 +138,15 @@ def save_run(model: SavableModel, folder: Path) -> None:
     write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv")
     if result.annotator_model is not None:
         write_confusion(folder, result.table, result.matrices())
-    else:
-        (folder / "confusion.npz").unlink(missing_ok=True)
     description = _describe(model) | {
         "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    with atomic_write(folder / "run.json") as file:
+    with atomic_write(folder / DESCRIPTION) as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
 
 
+@read_unchanged
 def read_run(folder: Path) -> SavedRun:
     """Read a folder that `save_run` wrote.
 
@@ -257,7 +264,7 @@ def _read_table(tensors: dict[str, Tensor], positional: bool) -> LabelTable:
 
 
 def _read_description(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
+    path = run_file(folder, DESCRIPTION)
     if not path.is_file():
         raise RunError(
             f"{folder}: no run here, there is no run.json in it. Give the folder that `annotrace "
@@ -284,7 +291,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
 def _read_tensors(folder: Path, description: dict[str, Any]) -> dict[str, Tensor]:
     from safetensors.torch import load
 
-    path = folder / "model.safetensors"
+    path = run_file(folder, MODEL)
     if not path.is_file():
         raise RunError(f"{folder}: incomplete, there is no model.safetensors in it.")
     content = path.read_bytes()

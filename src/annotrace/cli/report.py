@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from annotrace.cli.options import PATH, anonymous_option, overwrite_option
-from annotrace.cli.output import REPORT, check_file
+from annotrace.cli.output import check_file
+from annotrace.run_folder import REPORT, locked
 
 
 @click.command(short_help="Write the report of a run as a page for managers.")
@@ -54,5 +56,6 @@ def report(
     if out is not None:
         check_file(out, overwrite)
     path = out or run / REPORT
-    write_report(load(run, device="cpu"), path, anonymous=anonymous, images=images, title=title)
+    with nullcontext() if out is not None else locked(run):
+        write_report(load(run, device="cpu"), path, anonymous=anonymous, images=images, title=title)
     click.echo(f"Wrote {path}: open it in a browser.")

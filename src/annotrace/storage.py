@@ -11,7 +11,7 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from torch import Tensor
 
@@ -25,20 +25,25 @@ class Stored(NamedTuple):
     metadata: dict[str, str]
 
 
-def read_regular(path: Path, max_bytes: int) -> bytes:
-    """Read a regular file of limited size; a link, pipe, device or folder is an error."""
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file; a link, pipe, device or folder is an error."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
     except OSError as error:
         raise RunError(f"{path}: cannot be opened as a regular file ({error.strerror}).") from None
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise RunError(f"{path} is not a regular file.")
-    with os.fdopen(handle, "rb") as file:
-        if status.st_size > max_bytes:
-            raise RunError(f"{path} has {status.st_size:,} bytes, more than {max_bytes:,}.")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """Read a regular file of limited size; a link, pipe, device or folder is an error."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise RunError(f"{path} has {size:,} bytes, more than {max_bytes:,}.")
         return file.read(max_bytes)
 
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test check docs clean
+.PHONY: demo test kills check docs clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -14,6 +14,10 @@ test: export OMP_NUM_THREADS = 1
 test: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) tests
 	$(BIN)/python -m pytest -n $(WORKERS) --doctest-modules src
+
+# Kills 200 commands at random moments, and runs 64 at once into 8 folders.
+kills: .venv/test
+	$(BIN)/python tests/kill_runs.py
 
 check: .venv/check
 	$(BIN)/ruff check .

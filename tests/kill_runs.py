@@ -17,12 +17,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from importlib import import_module
 from pathlib import Path
 
 # Before torch is imported: processes that have started threads cannot be forked.
 os.environ |= {"OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 
 import numpy as np
+import torch
 
 import annotrace as at
 from annotrace.cli.fit import CHECKPOINT
@@ -64,6 +66,17 @@ def work_of(kind: str, folder: Path) -> Callable[[], None]:
         run(f"{COMMANDS[kind]} --out {folder} --quiet {resume}")
 
     return work
+
+
+def import_all() -> None:
+    """Import what commands import when they run, so that their processes need not."""
+    for name in ("matplotlib.pyplot", "polars", "narwhals", "jinja2", "rich.table"):
+        import_module(name)
+    for name in ("aggregation", "methods", "report.page", "report.figures", "labels.reading"):
+        import_module(f"annotrace.{name}")
+    weight = torch.nn.Parameter(torch.zeros(2))
+    weight.grad = torch.zeros(2)
+    torch.optim.Adam([weight], fused=True).step()  # imports the compiler
 
 
 def run(command: str) -> None:
@@ -213,6 +226,7 @@ def try_both() -> int:
     parser.add_argument("--folders", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    import_all()
     loop.CHECKPOINT_SECONDS = 0  # a checkpoint after every epoch
     # The system keeps what a killed process has written, so nothing need go to the disk.
     os.fsync = lambda handle: None

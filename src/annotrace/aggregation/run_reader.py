@@ -38,10 +38,10 @@ from annotrace.labels import LabelTable
 from annotrace.labels.codes import check_codes
 from annotrace.labels.vocabulary import Names, as_names
 from annotrace.parameters import field_types
+from annotrace.run_folder import DESCRIPTION, MODEL, read_unchanged, run_file
 from annotrace.storage import parse_json, parse_tensors, read_regular
 from annotrace.version import FORMAT, __version__
 
-DESCRIPTION, MODEL = "run.json", "model.safetensors"
 MAX_BYTES = {DESCRIPTION: 2**24, MODEL: 2**33}
 MAX_NESTED = 2**18
 """Lists and objects in run.json; a file of nothing else would take seconds to parse."""
@@ -50,7 +50,6 @@ MAX_CLASS_TEXT = 2**24
 """Characters of all class names, each padded to the longest: numpy stores them so."""
 
 MAX_REASON = 500
-ATTEMPTS = 5
 _DTYPES = (torch.float64, torch.float32, torch.int64, torch.int32, torch.uint8, torch.bool)
 _MISSING = {
     DESCRIPTION: "no run here, there is no run.json in it. Give the folder that `annotrace fit` or "
@@ -133,6 +132,7 @@ class SavedRun:
         return result
 
 
+@read_unchanged
 def read_run(folder: Path) -> SavedRun:
     """Read and check a folder that `save_run` wrote.
 
@@ -141,7 +141,8 @@ def read_run(folder: Path) -> SavedRun:
     RunError
         If the run is missing, damaged, or from another version.
     """
-    description, content = _read_files(folder)
+    description = _parse_description(_read_file(folder, DESCRIPTION), folder)
+    content = _read_model(folder, description["sha256"])
     with damaged(folder / MODEL):
         tensors = parse_tensors(content, str(folder / MODEL)).tensors
         parts = {name.partition(".")[0] for name in tensors}
@@ -164,21 +165,8 @@ def damaged(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: damaged, {reason[:1].lower()}{reason[1:]}") from None
 
 
-def _read_files(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """Read both files, again if another run has replaced them between the two."""
-    for attempt in range(ATTEMPTS):
-        described = _read_file(folder, DESCRIPTION)
-        description = _parse_description(described, folder)
-        try:
-            return description, _read_model(folder, description["sha256"])
-        except RunError:
-            if attempt == ATTEMPTS - 1 or _read_file(folder, DESCRIPTION) == described:
-                raise
-    raise AssertionError("unreachable")
-
-
 def _read_file(folder: Path, name: str) -> bytes:
-    path = folder / name
+    path = run_file(folder, name)
     if not os.path.lexists(path):
         raise RunError(f"{folder}: {_MISSING[name]}")
     return read_regular(path, MAX_BYTES[name])

@@ -8,7 +8,8 @@
     model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
     run.json           method, parameters, diagnosis, versions, checksum
 
-The commands add report.html. `run_reader` reads a run back.
+The commands add report.html. `annotrace.run_folder` replaces a run as a whole, and `run_reader`
+reads it back.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from torch import Tensor, nn
 
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import CODES, NEVER_SAVED, RESULT, VOCABULARIES
+from annotrace.atomic import atomic_write
 from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
-from annotrace.errors import RunError
 from annotrace.labels.vocabulary import Names
-from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
+from annotrace.labels.writing import write_classes, write_confusion, write_csv
+from annotrace.run_folder import DESCRIPTION, MODEL, locked, replace_run
 from annotrace.storage import pack_tensors
 from annotrace.version import FORMAT, versions
 
@@ -53,6 +55,8 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     def save(self, folder: str | Path, *, raw: bool = False) -> None:
         """Write the fitted model to a folder; `annotrace.load` reads it back.
+
+        A run that is there is replaced, with its report. If writing fails, it stays as it is.
 
         Parameters
         ----------
@@ -78,12 +82,15 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
-    """Write a fitted model to a folder, each file whole or not at all; see `SavableModel.save`."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; give a folder to save to.")
-    folder.mkdir(parents=True, exist_ok=True)
+    """Replace the run in a folder by a fitted model; other writers are kept out."""
+    with locked(folder), replace_run(folder) as staging:
+        write_run(model, staging, raw=raw)
+
+
+def write_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
+    """Write the files of a fitted model to an empty folder; see `SavableModel.save`."""
     content = pack_tensors(_tensors(model))
-    with atomic_write(folder / "model.safetensors") as file:
+    with atomic_write(folder / MODEL) as file:
         file.write(content)
     result = model.result_
     diagnosis = model.diagnosis_ if result.models_annotators else None
@@ -99,13 +106,11 @@ def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
     write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv", raw=raw)
     if result.annotator_model is not None:
         write_confusion(folder, result.table, result.matrices())
-    else:
-        (folder / "confusion.npz").unlink(missing_ok=True)
     description = _describe(model) | {
         "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    with atomic_write(folder / "run.json") as file:
+    with atomic_write(folder / DESCRIPTION) as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
 
 

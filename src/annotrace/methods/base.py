@@ -102,8 +102,9 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
     callbacks : sequence of callable
         Called with every `Epoch`; training stops when one returns True.
     checkpoint : path-like, optional
-        A file that Ctrl-C leaves behind, and from which the same `fit` resumes. Methods that train
-        several times write more, with a number appended to the name.
+        A file that an interrupted `fit` leaves behind, and from which the same `fit` resumes: what
+        finished trainings have learned. The state of the training in progress is in a second
+        file, with ".training" appended to the name.
     warm_start : bool
         Continue from the previous `fit`, as when labels were added: the network keeps its weights,
         annotators keep their matrices by name, and new ones start with the pool's.
@@ -430,7 +431,8 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         score: Callable[[], float] | None = None,
     ) -> list[Epoch]:
         """Train on some items, as the next training of this fit."""
-        path = self._checkpoints.next()
+        has_path = self._checkpoints.path is not None
+        identity = fingerprint(self, settings, data, self.gold_) if has_path else ""
         return train(
             learned,
             objective,
@@ -440,8 +442,7 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
             score=score,
             callbacks=self.callbacks,
             verbose=self.verbose,
-            checkpoint=path,
-            fingerprint="" if path is None else fingerprint(self, settings, data, self.gold_),
+            checkpoint=self._checkpoints.next(identity, settings.seed),
         )
 
     def logits(self, data: CrowdData) -> Tensor:

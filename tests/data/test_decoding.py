@@ -66,7 +66,7 @@ def one_scan_per_colour(image):
 
 
 def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
-    (tmp_path / "bomb.png").write_bytes(png_bomb(13_000))
+    (tmp_path / "bomb.png").write_bytes(png_bomb(9_000))
     code = (
         "import resource, sys, numpy as np\n"
         "from annotrace.data import ImageFolder\n"
@@ -81,7 +81,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
     )
     message, kilobytes = done.stdout.splitlines()
-    assert "bomb.png has 13,000 x 13,000 pixels" in message
+    assert "bomb.png has 9,000 x 9,000 pixels" in message
     assert int(kilobytes) < 20_000
 
 

@@ -1,6 +1,9 @@
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
-from scipy.stats import betabinom
+from scipy.optimize import minimize_scalar
+from scipy.stats import betabinom, norm
 
 from annotrace.crowd.ability import SLIPS, STRENGTHS, AbilityModel, LabelCounts
 
@@ -90,3 +93,23 @@ def test_before_any_label_abilities_are_zero_and_uncertain():
     model = AbilityModel.initial(2, 3)
     assert model.ability.tolist() == [0, 0]
     assert model.variance.tolist() == [model.spread**2] * 2
+
+
+def test_abilities_are_those_of_the_most_probable_labels():
+    """Labels of a row beyond the first tell less: rows deviate from the ability."""
+    labels, _ = counted(12, n_labels=20)
+    model = AbilityModel.initial(12, 3).fit_abilities(labels)
+    weight = (model.strength + 1) / (model.strength + labels.total)
+
+    def loss(ability, r):
+        accuracy = labels.expected_accuracy(np.array([ability]))[0]
+        logs = labels.right[r] * np.log(accuracy) + labels.wrong[r] * np.log(1 - accuracy)
+        return -weight[r] @ logs - norm.logpdf(ability, model.centre, model.spread)
+
+    best = [minimize_scalar(loss, args=(r,)).x for r in range(12)]
+    np.testing.assert_allclose(model.ability, best, atol=0.01)
+
+
+def test_a_model_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        AbilityModel.initial(2, 3).strength = 1.0

@@ -92,3 +92,16 @@ def test_a_pooled_layer_takes_given_matrices():
 def test_repr_names_the_parametrization():
     shown = "Confusion(2, 3, parametrization='softplus', sparse=True)"
     assert repr(Confusion(2, 3, sparse=True)) == shown
+
+
+def test_the_papers_start_set_again_has_the_same_weights():
+    layer = Confusion(2, 4)
+    start = layer.weight.detach().clone()
+    layer.set_matrices(layer.matrices())
+    torch.testing.assert_close(layer.weight.detach(), start)
+
+
+def test_an_annotator_without_labels_has_no_weight_in_the_mean_trace():
+    layer = Confusion(3, 2, sparse=True, frequency=torch.tensor([0.5, 0.0, 0.25]))
+    weights = layer.trace_weights(torch.tensor([0, 1, 2]), n_rows=4)
+    torch.testing.assert_close(weights, torch.tensor([0.25, 0.0, 0.5]))

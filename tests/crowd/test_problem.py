@@ -84,3 +84,12 @@ def test_wrong_inputs_are_rejected(table):
     for wrong in (-1.0, np.nan):
         with pytest.raises(InputError, match="`prior_counts` to be 0 or more"):
             CrowdProblem(table, None, np.full((6, 3, 3), wrong))
+
+
+def test_small_values_are_not_lost_beside_large_ones():
+    item = np.arange(2 * BLOCK + 2)
+    problem = CrowdProblem(LabelTable.from_codes(item, item * 0, item % 2))
+    values = torch.zeros(len(item), 1)
+    values[[0, 2 * BLOCK]] = 2.0**24
+    values[[BLOCK, 2 * BLOCK + 1]] = 1.0
+    assert problem.total(values).item() == 2**25 + 2

@@ -6,7 +6,12 @@ from fitted_crowds import crowd_result
 from scipy.stats import beta
 
 from annotrace.crowd.em import expected_counts
-from annotrace.crowd.skills import annotator_posterior, beta_interval, skills
+from annotrace.crowd.skills import (
+    AnnotatorPosterior,
+    annotator_posterior,
+    beta_interval,
+    skills,
+)
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
 
@@ -171,3 +176,46 @@ def test_equal_cells_have_equal_intervals_in_any_shape():
     size = mean * (1 - mean) / variance - 1
     np.testing.assert_allclose(low, beta.ppf(0.05, mean * size, (1 - mean) * size), rtol=1e-9)
     np.testing.assert_allclose(high, beta.ppf(0.95, mean * size, (1 - mean) * size), rtol=1e-9)
+
+
+def posterior_and_draws(n_draws=200_000):
+    """A posterior of one annotator, and confusion matrices drawn from it."""
+    rng = np.random.default_rng(0)
+    mean = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]])
+    diagonal, n_labels = np.diagonal(mean), np.array([30.0, 60.0, 20.0])
+    slope, ability_variance = np.array([0.2, 0.1, 0.15]), 0.04
+    error_counts = np.array([6.0, 12.0, 9.0])
+    posterior = AnnotatorPosterior(
+        counts=np.zeros((1, 3, 3)),
+        mean=mean[None],
+        item_posterior=np.zeros((0, 3)),
+        diagonal_variance=(diagonal * (1 - diagonal) / (n_labels + 1))[None],
+        diagonal_slope=slope[None],
+        ability_variance=np.array([ability_variance]),
+        error_counts=error_counts[None],
+    )
+    ability = rng.normal(0, ability_variance**0.5, n_draws)
+    draws = np.zeros((n_draws, 3, 3))
+    for k in range(3):
+        others = np.flatnonzero(np.arange(3) != k)
+        right = rng.beta(n_labels[k] * diagonal[k], n_labels[k] * (1 - diagonal[k]), n_draws)
+        draws[:, k, k] = right + slope[k] * ability
+        errors = error_counts[k] * mean[k, others] / (1 - diagonal[k])
+        draws[:, k, others] = rng.dirichlet(errors, n_draws) * (1 - draws[:, k, k])[:, None]
+    return posterior, draws
+
+
+def test_variances_are_those_of_matrices_drawn_from_the_posterior():
+    posterior, draws = posterior_and_draws()
+    np.testing.assert_allclose(posterior.cell_variance(slice(None))[0], draws.var(0), rtol=0.02)
+    np.testing.assert_allclose(posterior.skill_variance[0], skills(draws).var(), rtol=0.02)
+
+
+def test_chance_corrected_accuracy_of_uneven_classes_has_the_interval_of_draws():
+    posterior, draws = posterior_and_draws()
+    shares = np.array([0.6, 0.3, 0.1])
+    agreement = np.einsum("k,nkk->n", shares, draws)
+    by_chance = np.einsum("k,nkj,j->n", shares, draws, shares)
+    corrected = (agreement - by_chance) / (1 - np.square(shares).sum())
+    ends = posterior.chance_corrected_interval(shares)
+    np.testing.assert_allclose(np.ravel(ends), np.quantile(corrected, [0.05, 0.95]), atol=0.005)

@@ -4,7 +4,7 @@ WORKERS ?= 2
 MINUTES ?= 60
 BIN := .venv/bin
 
-.PHONY: demo test check docs coverage soak mutants audit clean
+.PHONY: demo test fuzz check docs coverage soak mutants audit clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -39,6 +39,12 @@ audit: .venv/audit
 	mkdir -p runs
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+[a-z0-9.]*$$//' > runs/requirements.txt
 	$(BIN)/pip-audit --strict --disable-pip --no-deps --requirement runs/requirements.txt
+
+# The tests of damaged files with many more examples than in `make test`.
+fuzz: export OMP_NUM_THREADS = 1
+fuzz: export ANNOTRACE_FUZZ_EXAMPLES ?= 5000
+fuzz: .venv/test
+	$(BIN)/python -m pytest -n $(WORKERS) -m fuzz tests
 
 check: .venv/check
 	$(BIN)/ruff check .

@@ -27,7 +27,7 @@ ORDER = (
     "experiments",
     "cli",
 )
-FREE = ("errors", "parameters", "registry", "seeds", "storage", "undo", "version")
+FREE = ("errors", "limits", "parameters", "registry", "seeds", "storage", "undo", "version")
 DOORS = ("__init__.py", "__main__.py", "nn.py", "plots.py")
 HEAVY = ("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors")
 # Hooks of a torch module, and a Beta draw from a generator: torch has no public way to them.

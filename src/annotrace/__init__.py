@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from annotrace.allocation import allocate
     from annotrace.labels import LabelTable
+    from annotrace.limits import Limits
     from annotrace.methods import (
         CrossFittedEM,
         CrowdClassifier,
@@ -59,6 +60,7 @@ __all__ = [
     "GeneralizedEM",
     "GeoCrowdLayer",
     "LabelTable",
+    "Limits",
     "ModelBootstrappedEM",
     "Oracle",
     "Recipe",
@@ -103,6 +105,7 @@ _MODULES = (
 )
 _HOMES = {
     "LabelTable": "annotrace.labels",
+    "Limits": "annotrace.limits",
     "allocate": "annotrace.allocation",
     "write_report": "annotrace.report",
 }

@@ -9,6 +9,10 @@ class InputError(AnnotraceError, ValueError):
     """Invalid input; the message names the place and the remedy."""
 
 
+class LimitError(InputError):
+    """A file exceeds a limit; the message names the option that raises it."""
+
+
 class RunError(AnnotraceError):
     """A saved run or checkpoint is missing, damaged, or from a newer version."""
 

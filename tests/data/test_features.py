@@ -104,3 +104,9 @@ def test_a_bad_file_gets_one_line_that_names_it(tmp_path, write, message):
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_features_without_rows_are_rejected(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((0, 3)))
+    with pytest.raises(InputError, match=r"X\.npy has no rows"):
+        read_features(tmp_path / "X.npy")

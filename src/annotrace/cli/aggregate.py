@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
+from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import (
     label_options,
     learn_truth_option,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
 
 
-@click.command(short_help="Estimate true classes from labels alone, without features or images.")
+@click.command(
+    cls=ReadingCommand,
+    short_help="Estimate true classes from labels alone, without features or images.",
+)
 @label_options
 @out_options("RUN", "Folder to write the run to.")
 @click.option(

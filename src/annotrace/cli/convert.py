@@ -8,11 +8,14 @@ from pathlib import Path
 import click
 
 from annotrace.cli.label_files import LabelFiles, describe_labels
+from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import label_options, out_options, quiet_option, raw_option
 from annotrace.cli.output import check_file
 
 
-@click.command(short_help="Convert the export of a labelling tool to a table of labels.")
+@click.command(
+    cls=ReadingCommand, short_help="Convert the export of a labelling tool to a table of labels."
+)
 @label_options
 @out_options("FILE", "File to write: .csv, .tsv or .jsonl (.gz may follow), or .parquet.")
 @raw_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
+from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import (
     PATH,
     Images,
@@ -37,7 +38,9 @@ CHECKPOINT = "checkpoint.pt"
 MAX_IMAGE_SIZE = 2048
 
 
-@click.command(short_help="Estimate true classes, a classifier and annotators from labels.")
+@click.command(
+    cls=ReadingCommand, short_help="Estimate true classes, a classifier and annotators from labels."
+)
 @label_options
 @source_options
 @out_options("RUN", "Folder to write the run to.")
@@ -148,7 +151,8 @@ def fit(
     model.set_params(verbose=not quiet, checkpoint=checkpoint)
     table, layout = labels.read()
     size = (image_size, image_size)
-    source = read_source(features, images, size, not grey, labels.options["item"])
+    item, limits = labels.options["item"], labels.limits
+    source = read_source(features, images, size, not grey, item, limits)
     if keep_unlabelled:
         source, table = _keep_unlabelled(source, table)
     if method == "oracle":
@@ -226,7 +230,8 @@ def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource,
 def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
     """Read matrices, shape (n_annotators, n_classes, n_classes), in the order of the table."""
     from annotrace.errors import InputError
-    from annotrace.labels.files import load_arrays, open_file
+    from annotrace.labels.files import open_file
+    from annotrace.labels.npy import load_arrays
     from annotrace.labels.vocabulary import as_names, encode_with
 
     if path is None:

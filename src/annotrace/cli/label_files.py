@@ -6,7 +6,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,10 +41,14 @@ TYPO = 0.8
 
 @dataclass(frozen=True)
 class LabelFiles:
-    """Label files, of which ``-`` is standard input, and options of `LabelTable.read`."""
+    """Label files, of which ``-`` is standard input, and options of `LabelTable.read`.
+
+    `limits` are those given on the command line, by their names in `Limits`.
+    """
 
     paths: tuple[Path, ...]
     options: dict[str, Any]
+    limits: dict[str, int] = field(default_factory=dict)
 
     def read(self) -> tuple[LabelTable, Layout | Imported | None]:
         """Read the table; return it with the columns or answers that were used."""
@@ -54,16 +58,18 @@ class LabelFiles:
         from annotrace.labels.columns import ColumnNames
         from annotrace.labels.files import standard_input
         from annotrace.labels.reading import ExportOptions, read_parts
+        from annotrace.limits import Limits
 
         piped = [path for path in self.paths if str(path) == "-"]
         if len(piped) > 1:
             raise InputError("Standard input (-) can be read only once: name it once.")
-        paths = [standard_input() if path in piped else path for path in self.paths]
+        limits = Limits(**self.limits)
+        paths = [standard_input(limits) if path in piped else path for path in self.paths]
         given = dict(self.options)
         names = ColumnNames(*map(given.pop, ("item", "annotator", "label", "truth")))
         export = ExportOptions(*map(given.pop, ("format", "question", "annotator_name")))
         with echo_warnings("skip"):
-            parts, used = read_parts(paths, names, TableOptions(**given), export)
+            parts, used = read_parts(paths, names, TableOptions(**given), export, limits)
         return LabelTable(**parts), used
 
 

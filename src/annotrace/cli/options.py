@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from annotrace.cli.label_files import FORMATS, LabelFiles
+from annotrace.cli.limits import limit_options
 from annotrace.cli.output import echo_warnings
 
 if TYPE_CHECKING:
@@ -105,11 +106,12 @@ _LABEL_OPTIONS = (
 def label_options(command: Command) -> Command:
     """Add the argument LABELS and its options to a command, passed as one `LabelFiles`."""
 
+    @limit_options
     @functools.wraps(command)
-    def with_labels(labels: tuple[Path, ...], **options: Any) -> Any:
+    def with_labels(labels: tuple[Path, ...], limits: dict[str, int], **options: Any) -> Any:
         reading = {name: options.pop(name) for name in _READ_OPTIONS}
         reading["classes"] = reading["classes"] or None
-        return command(LabelFiles(labels, reading), **options)
+        return command(LabelFiles(labels, reading, limits), **options)
 
     for option in reversed(_LABEL_OPTIONS):
         with_labels = option(with_labels)
@@ -188,12 +190,14 @@ def read_source(
     size: tuple[int, int],
     color: bool,
     item: str | None = None,
+    limits: Mapping[str, int] | None = None,
 ) -> ItemSource:
     """Read the features, whose item column may be `item`, or open the folder of images."""
     from annotrace.data import read_features
+    from annotrace.limits import FEATURE_LIMITS
 
     if features is not None and images is None:
-        return read_features(features, item=item)
+        return read_features(features, item=item, limits=replace(FEATURE_LIMITS, **(limits or {})))
     if images is not None and features is None:
         return images.open(size=size, color=color)
     raise click.UsageError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from annotrace.cli.limits import ReadingCommand, limit_options
 from annotrace.cli.options import (
     PATH,
     Images,
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 
-@click.command(short_help="Predict the classes of new items with the classifier of a run.")
+@click.command(
+    cls=ReadingCommand, short_help="Predict the classes of new items with the classifier of a run."
+)
 @click.argument("run", type=PATH)
 @source_options
 @out_options("FILE", "csv file to write.")
 @click.option("--item", metavar="COLUMN", help="Column of a parquet file that names the item.")
 @raw_option
 @device_option
+@limit_options
 def predict(
     run: Path,
     features: Path | None,
@@ -39,6 +43,7 @@ def predict(
     item: str | None,
     raw: bool,
     device: str,
+    limits: dict[str, int],
 ) -> None:
     """Predict the classes of new items with the classifier that `annotrace fit` wrote to RUN.
 
@@ -67,7 +72,7 @@ def predict(
     if images is not None and len(shape) < 2:
         raise RunError(f"{run} was fitted on features, not on images; use --features FILE.")
     size = (shape[0], shape[1]) if len(shape) >= 2 else (1, 1)
-    source = read_source(features, images, size, len(shape) == 3, item)
+    source = read_source(features, images, size, len(shape) == 3, item, limits)
     source = _named_as_in(model, source)
     probabilities = model.predict_proba(source)
     items = range(len(source)) if source.items is None else source.items.tolist()

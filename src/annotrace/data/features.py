@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 
 from annotrace.data.source import ArraySource, source_from_frame
 from annotrace.errors import InputError
-from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, load_arrays, open_file
+from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, open_file, size_of
+from annotrace.labels.npy import load_arrays
 from annotrace.labels.parquet import read_frame
+from annotrace.limits import FEATURE_LIMITS, Limits
 
 
-def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
+def read_features(
+    path: str | Path, *, item: str | None = None, limits: Limits = FEATURE_LIMITS
+) -> ArraySource:
     """Read the features of items; the format is detected by content.
 
     Parameters
@@ -24,25 +28,31 @@ def read_features(path: str | Path, *, item: str | None = None) -> ArraySource:
         ...), and columns of numbers or of lists of numbers.
     item : str, optional
         The item column of a parquet file, if it has a column of this name.
+    limits : Limits
+        The largest files that are read.
 
     Returns
     -------
     ArraySource
         In the dtype of the file.
     """
-    path = check_file(path)
+    path = check_file(path, limits)
     with open_file(path) as file:
-        start = file.read(8)
-        file.seek(0)
+        start, size = file.read(8), size_of(file)
+        limits.check_size(size, size, str(path))
         if start.startswith((NPY, ZIP)):
-            return _source_from_arrays(load_arrays(file, str(path)), str(path))
-        if start.startswith(PARQUET):
-            frame = read_frame(file, path, "parquet")
-            return source_from_frame(frame, item=item, source=str(path))
-    raise InputError(
-        f"{path} is not an npy, npz or parquet file. Save features with "
-        "np.savez(path, X=features, items=names)."
-    )
+            source = _source_from_arrays(load_arrays(file, str(path), limits), str(path))
+        elif start.startswith(PARQUET):
+            frame = read_frame(file, path, "parquet", limits)
+            source = source_from_frame(frame, item=item, source=str(path))
+        else:
+            raise InputError(
+                f"{path} is not an npy, npz or parquet file. Save features with "
+                "np.savez(path, X=features, items=names)."
+            )
+    if len(source) == 0:
+        raise InputError(f"{path} has no rows.")
+    return source
 
 
 def _source_from_arrays(arrays: dict[str, NDArray[Any]], source: str) -> ArraySource:

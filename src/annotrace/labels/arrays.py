@@ -15,7 +15,8 @@ from annotrace.errors import InputError, count
 from annotrace.labels.building import Columns
 from annotrace.labels.columns import ColumnNames, Layout, find_column, find_roles
 from annotrace.labels.documents import Document, FileType
-from annotrace.labels.files import NPY, ZIP, load_arrays, read_bytes
+from annotrace.labels.files import NPY, ZIP, read_bytes
+from annotrace.labels.npy import load_arrays
 from annotrace.labels.sheets import Sheet, labels_in_sheet, melt
 from annotrace.labels.vocabulary import (
     Coded,
@@ -26,18 +27,21 @@ from annotrace.labels.vocabulary import (
     encode_answers,
     encode_values,
 )
+from annotrace.limits import Limits
 
 ANSWERS = ("labels", "answers", "annotations", "A")
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 
-def _open(path: Path, start: bytes) -> Document | None:
+def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
     if not start.startswith((NPY, ZIP)):
         return None
-    return Document(
-        path, "array", arrays=lambda: load_arrays(io.BytesIO(read_bytes(path)), str(path))
-    )
+
+    def arrays() -> Arrays:
+        return load_arrays(io.BytesIO(read_bytes(path, limits)), str(path), limits)
+
+    return Document(path, "array", arrays=arrays)
 
 
 NPY_OR_NPZ = FileType((), _open)

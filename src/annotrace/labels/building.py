@@ -201,7 +201,7 @@ def _check_single_labels(columns: Columns) -> None:
 def _is_json_list(name: str) -> bool:
     try:
         return name.startswith("[") and isinstance(json.loads(name), list)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

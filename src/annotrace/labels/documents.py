@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,13 +14,15 @@ from xml.etree import ElementTree
 
 from numpy.typing import NDArray
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, LimitError
 from annotrace.labels.columns import has_item_column
 from annotrace.labels.files import decode_text, open_unpacked, read_bytes
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_values
+from annotrace.limits import Limits
 
 HEAD = 20
+_NESTED = frozenset([list, dict])
 EXPORT_AGAIN = "Export the file again, or name its format with format= (--from)."
 
 # Created once: json.loads creates one per line, which takes longer than parsing the line.
@@ -58,7 +61,7 @@ class Document:
     head: Sequence[Any] = ()
     records: Callable[[], Iterator[tuple[int, Any]]] | None = None
     make_sheet: Callable[[], Sheet] | None = None
-    arrays: Callable[[], dict[str, NDArray[Any]]] | None = None
+    arrays: Callable[[], Mapping[str, NDArray[Any]]] | None = None
 
     def place(self, number: int) -> str:
         """Return the name of a record for messages."""
@@ -88,12 +91,12 @@ class FileType(NamedTuple):
     suffixes : tuple of str
         Which files of a folder are read.
     open : callable
-        Given the path and the first bytes of a file, unpacked and without leading blanks, returns
-        a document, or None if it is a file of another type.
+        Given the path and the first bytes of a file, unpacked and without leading blanks, and the
+        limits, returns a document, or None if it is a file of another type.
     """
 
     suffixes: tuple[str, ...]
-    open: Callable[[Path, bytes], Document | None]
+    open: Callable[[Path, bytes, Limits], Document | None]
 
 
 def json_value(value: Any) -> Any:
@@ -107,15 +110,15 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
-def _open_json(path: Path, start: bytes) -> Document | None:
-    if start.startswith(b"{") and _first_line_is_json(path):
-        head = [record for _, record in islice(_read_lines(path), HEAD)]
-        return Document(path, "line", head, lambda: _read_lines(path))
+def _open_json(path: Path, start: bytes, limits: Limits) -> Document | None:
+    if start.startswith(b"{") and _first_line_is_json(path, limits):
+        head = [record for _, record in islice(_read_lines(path, limits), HEAD)]
+        return Document(path, "line", head, lambda: _read_lines(path, limits))
     if not start.startswith(b"{") and not re.match(rb"\[\s*[{\]]", start):
         return None
-    text = decode_text(read_bytes(path), str(path))
+    text = decode_text(read_bytes(path, limits), str(path))
     try:
-        parsed = _parse(text)
+        parsed = parse_json(text, str(path), limits)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}, line {error.lineno}: not JSON ({error.msg} at character {error.colno}). "
@@ -127,17 +130,16 @@ def _open_json(path: Path, start: bytes) -> Document | None:
     return Document(path, "record", records[:HEAD], lambda: enumerate(records, start=1))
 
 
-def _open_xml(path: Path, start: bytes) -> Document | None:
+def _open_xml(path: Path, start: bytes, limits: Limits) -> Document | None:
     if not start.startswith(b"<"):
         return None
-    content = read_bytes(path)
-    if b"<!ENTITY" in content:
-        raise InputError(
-            f"{path} defines XML entities, which can exhaust memory. Remove them from the file."
-        )
+    parser = ElementTree.XMLParser(target=_TreeBuilder(path, limits))
     try:
-        root = ElementTree.fromstring(content)
-    except ElementTree.ParseError as error:
+        parser.feed(read_bytes(path, limits))
+        root = parser.close()
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         if not start.startswith((b"<?xml", b"<annotations")):
             return None  # A delimited table whose first column name starts like a tag.
         raise InputError(
@@ -148,6 +150,29 @@ def _open_xml(path: Path, start: bytes) -> Document | None:
         raise InputError(f"{path} is XML in an unknown format. Only CVAT for images is supported.")
 
     return Document(path, "element", [root], lambda: enumerate(root, start=1), raise_error)
+
+
+class _TreeBuilder(ElementTree.TreeBuilder):
+    """Builds a tree of limited depth without a document type, which could define entities."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        super().__init__()
+        self._path, self._limits, self._depth = path, limits, 0
+
+    def start(self, tag: Any, attrs: dict[Any, Any]) -> Any:
+        self._depth += 1
+        self._limits.check_depth(self._depth, str(self._path))
+        return super().start(tag, attrs)
+
+    def end(self, tag: str) -> Any:
+        self._depth -= 1
+        return super().end(tag)
+
+    def doctype(self, name: str, public_id: str | None, system: str | None) -> None:
+        raise InputError(
+            f"{self._path} defines XML entities or a document type (<!DOCTYPE>), which can exhaust "
+            "memory. Remove them from the file."
+        )
 
 
 JSON = FileType((".json", ".jsonl", ".ndjson", ".manifest"), _open_json)
@@ -188,37 +213,47 @@ def _rows_of_pandas(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {index: {name: values[index] for name, values in record.items()} for index in parts[0]}
 
 
-def _first_line_is_json(path: Path) -> bool:
+def _first_line_is_json(path: Path, limits: Limits) -> bool:
     """Whether it is JSON lines rather than one object over several lines."""
     try:
-        next(_read_lines(path), None)
+        next(_read_lines(path, limits), None)
+    except LimitError:
+        raise
     except InputError:
         return False
     return True
 
 
-def _read_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    with open_unpacked(path) as file:
+def _read_lines(path: Path, limits: Limits) -> Iterator[tuple[int, Any]]:
+    with open_unpacked(path, limits) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
-                yield number, _parse_line(line, path, number)
+                yield number, _parse_line(line, path, number, limits)
 
 
-def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _parse_line(line: bytes, path: Path, number: int, limits: Limits) -> dict[str, Any]:
+    place = f"{path}, line {number}"
     try:
-        record = _parse(decode_text(line, str(path), first_line=number))
+        record = parse_json(decode_text(line, str(path), first_line=number), place, limits)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}, line {number}: not JSON ({error.msg} at character {error.pos + 1}). "
+            f"{place}: not JSON ({error.msg} at character {error.pos + 1}). "
             "Write one object per line."
         ) from None
     if not isinstance(record, dict):
-        raise InputError(f"{path}, line {number}: not a JSON object. Write one object per line.")
+        raise InputError(f"{place}: not a JSON object. Write one object per line.")
     return record
 
 
-def _parse(text: str) -> Any:
-    parsed = _DECODER.decode(text)
+def parse_json(text: str, source: str, limits: Limits) -> Any:
+    """Parse JSON of limited depth; numbers become text, and text has no unpaired surrogate."""
+    try:
+        parsed = _DECODER.decode(text)
+    except RecursionError:
+        limits.check_depth(sys.getrecursionlimit(), source)
+        raise InputError(f"{source}: nested deeper than Python can parse.") from None
+    if text.count("[") + text.count("{") > limits.max_depth:
+        limits.check_depth(_depth(parsed), source)
     # The plain search first: the expression alone takes seconds on 100 MB.
     if ("\\ud" in text or "\\uD" in text) and (half := _UNPAIRED_SURROGATE.search(text)):
         try:
@@ -226,3 +261,18 @@ def _parse(text: str) -> Any:
         except UnicodeEncodeError:
             raise json.JSONDecodeError("unpaired surrogate", text, half.start()) from None
     return parsed
+
+
+def _depth(value: Any) -> int:
+    """Return the number of nested levels of lists and objects."""
+    level: list[Any] = [[value]]
+    depth = -1
+    while level:
+        depth += 1
+        level = [
+            child
+            for parent in level
+            for child in (parent if type(parent) is list else parent.values())
+            if type(child) in _NESTED
+        ]
+    return depth

@@ -11,17 +11,20 @@ from typing import IO, Any, TypeAlias
 
 from annotrace.errors import InputError
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
-from annotrace.labels.files import ARROW, PARQUET, read_bytes
+from annotrace.labels.files import ARROW, PARQUET, damage_as_error, read_bytes, size_of
 from annotrace.labels.sheets import Sheet, frame_sheet
+from annotrace.limits import Limits
 
 Features: TypeAlias = Mapping[str, Any]
 
+_VALUE_SIZE = 8  # bytes in memory; text takes twice as many
 
-def _open(path: Path, start: bytes) -> Document | None:
+
+def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
     if not start.startswith((PARQUET, ARROW)):
         return None
-    content, is_arrow = io.BytesIO(read_bytes(path)), start.startswith(ARROW)
-    frame = read_frame(content, path, "arrow" if is_arrow else "parquet")
+    content, is_arrow = io.BytesIO(read_bytes(path, limits)), start.startswith(ARROW)
+    frame = read_frame(content, path, "arrow" if is_arrow else "parquet", limits)
     if len(frame) == 0:
         raise InputError(f"{path} has no rows.")
     frame = name_classes(frame, _read_features(path, content, is_arrow))
@@ -32,15 +35,43 @@ def _open(path: Path, start: bytes) -> Document | None:
 PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
 
 
-def read_frame(content: IO[bytes], path: Path, kind: str) -> Any:
+def read_frame(content: IO[bytes], path: Path, kind: str, limits: Limits) -> Any:
     """Read a polars frame from a file whose `kind` is "parquet" or "arrow"."""
     import polars as pl
 
-    try:
-        return (pl.read_ipc_stream if kind == "arrow" else pl.read_parquet)(content)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first_line = str(error).split("\n", 1)[0]
-        raise InputError(f"{path} is a damaged {kind} file ({first_line}).") from None
+    source, packed_size = str(path), size_of(content)
+    with damage_as_error(source, kind, pl.exceptions.PolarsError, OSError):
+        if kind == "parquet":
+            lazy = pl.scan_parquet(content)
+            n_rows = lazy.select(pl.len()).collect().item()
+            _check_frame(n_rows, lazy.collect_schema(), packed_size, source, limits)
+            content.seek(0)
+            frame = pl.read_parquet(content)
+        else:
+            frame = pl.read_ipc_stream(content)
+            _check_frame(len(frame), frame.schema, packed_size, source, limits)
+        lists = (frame[name] for name, kind in frame.schema.items() if kind == pl.List)
+        n_values = sum(int(column.list.len().sum()) for column in lists)
+        limits.check_size(n_values * _VALUE_SIZE, packed_size, source)
+        return frame
+
+
+def _check_frame(
+    n_rows: int, schema: Mapping[str, Any], packed_size: int, source: str, limits: Limits
+) -> None:
+    """Check the width, depth and estimated memory of a frame."""
+    limits.check_columns(len(schema), source)
+    for kind in schema.values():
+        limits.check_depth(_depth(kind), source)
+    limits.check_size(n_rows * len(schema) * _VALUE_SIZE, packed_size, source)
+
+
+def _depth(kind: Any) -> int:
+    """Return the number of nested levels of a polars type."""
+    if not kind.is_nested():
+        return 0
+    inner = [field.dtype for field in getattr(kind, "fields", [])] or [kind.inner]
+    return 1 + max(map(_depth, inner))
 
 
 def _sheet(frame: Any, path: Path) -> Sheet:
@@ -79,6 +110,6 @@ def _read_features(path: Path, content: io.BytesIO, is_arrow: bool) -> Features:
         else:
             info = json.loads(pl.read_parquet_metadata(content)["huggingface"])["info"]
         features = info["features"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return features if isinstance(features, dict) else {}

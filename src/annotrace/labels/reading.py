@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from annotrace.errors import InputError, count
 from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
 from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
 from annotrace.labels.columns import ColumnNames, Layout, find_layout
 from annotrace.labels.documents import JSON, XML, Document
-from annotrace.labels.files import check_file, open_unpacked
+from annotrace.labels.files import check_file, check_known, open_unpacked
 from annotrace.labels.formats import FORMATS, Format
 from annotrace.labels.formats.base import Answer, Questions, Skipped
 from annotrace.labels.parquet import PARQUET_OR_ARROW
 from annotrace.labels.sheets import labels_in_sheet, stack_sheets
 from annotrace.labels.spreadsheets import DELIMITED, XLSX
-from annotrace.labels.vocabulary import Coded, encode_values
+from annotrace.labels.vocabulary import Coded, as_text, encode_values
+from annotrace.limits import LABEL_LIMITS, Limits
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
 _Located: TypeAlias = tuple[Document, Answer]
@@ -53,7 +56,11 @@ class Imported(NamedTuple):
 
 
 def read_parts(
-    paths: Paths, names: ColumnNames, options: TableOptions, export: ExportOptions
+    paths: Paths,
+    names: ColumnNames,
+    options: TableOptions,
+    export: ExportOptions,
+    limits: Limits = LABEL_LIMITS,
 ) -> tuple[TableParts, Layout | Imported | None]:
     """Read the parts of a table from files; see `LabelTable.read`.
 
@@ -63,26 +70,34 @@ def read_parts(
     used : Layout, Imported or None
         The columns of a table, a summary of the export of a tool, or None for npy and npz.
     """
-    documents = [open_document(file) for file in list_files(paths)]
+    documents = [open_document(file, limits) for file in list_files(paths, limits)]
     if options.classes is not None:
         options = replace(options, classes=[str(name) for name in options.classes])
     format = find_format(documents, export.format)
     used: Layout | Imported | None
     if format is None:
-        columns, used = _read_sheets(documents, names)
+        columns, used = _read_sheets(documents, names, limits)
     else:
         _check_no_columns(names, format.title, documents[0].path)
         columns, used = import_answers(documents, format, export, names.item)
+    _check_cells(columns, limits)
     parts = build_parts(columns, options)
     parts["source"] = columns.source if len(documents) == 1 else "the label files"
     return parts, used
 
 
-def list_files(paths: Paths) -> list[Path]:
+def _check_cells(columns: Columns, limits: Limits) -> None:
+    for role in ("item", "annotator", "label"):
+        names = as_text(getattr(columns, role).names)
+        longest = int(np.strings.str_len(names).max(initial=0))
+        limits.check_cell(longest, f"{columns.source}, {role} column")
+
+
+def list_files(paths: Paths, limits: Limits = LABEL_LIMITS) -> list[Path]:
     """Return the files that paths name; a folder stands for all label files below it."""
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
     nested = [_files_below(Path(path)) if Path(path).is_dir() else [path] for path in listed]
-    files = [check_file(file) for some in nested for file in some]
+    files = [check_file(file, limits) for some in nested for file in some]
     if not files:
         raise InputError("Expected at least one file, but got none.")
     return files
@@ -104,24 +119,28 @@ def _files_below(folder: Path) -> list[Path]:
     return found
 
 
-def open_document(path: str | Path) -> Document:
+def open_document(path: str | Path, limits: Limits = LABEL_LIMITS) -> Document:
     """Open a label file as the first file type that recognises its content."""
-    path = check_file(path)
-    with open_unpacked(path) as file:
+    path = check_file(path, limits)
+    with open_unpacked(path, limits) as file:
         start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
-    opened = (kind.open(path, start) for kind in FILE_TYPES)
+    check_known(start, str(path))
+    opened = (kind.open(path, start, limits) for kind in FILE_TYPES)
     return next(document for document in opened if document is not None)
 
 
 def _read_sheets(
-    documents: Sequence[Document], names: ColumnNames
+    documents: Sequence[Document], names: ColumnNames, limits: Limits
 ) -> tuple[Columns, Layout | None]:
     for document in documents:
         if document.arrays is not None:
             if len(documents) > 1:
                 raise InputError(f"{document.path} contains arrays: read it separately.")
             return labels_in_arrays(document.arrays(), names, str(document.path)), None
-    sheet = stack_sheets([document.sheet() for document in documents])
+    sheets = [document.sheet() for document in documents]
+    for sheet in sheets:
+        limits.check_columns(len(sheet.columns), sheet.source)
+    sheet = stack_sheets(sheets)
     layout = find_layout(sheet.columns, names, sheet.source)
     return labels_in_sheet(sheet, layout), layout
 

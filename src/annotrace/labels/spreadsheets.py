@@ -8,6 +8,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,14 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError
+from annotrace.labels.archives import open_archive
 from annotrace.labels.columns import check_distinct
 from annotrace.labels.documents import Document, FileType
-from annotrace.labels.files import ZIP, decode_text, read_bytes
+from annotrace.labels.files import ZIP, damage_as_error, decode_text, read_bytes, size_of
 from annotrace.labels.formulas import unguard_names, unguard_texts
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_series
+from annotrace.limits import LABEL_LIMITS, Limits
 
 Row: TypeAlias = tuple[int, list[str]]
+
+# The attribute that names a cell of a sheet, as in r="C12", or a row.
+_CELL_NAME = re.compile(rb"""[\s"']r\s*=\s*["']([A-Za-z]{0,7})(\d{1,10})["']""")
+_CELL_SIZE = 32  # bytes in memory, without text
 
 
 class TextTable(NamedTuple):
@@ -42,38 +49,39 @@ class TextTable(NamedTuple):
         )
 
 
-def _open_delimited(path: Path, start: bytes) -> Document:
+def _open_delimited(path: Path, start: bytes, limits: Limits) -> Document:
     source = str(path)
-    return Document(
-        path, "row", make_sheet=lambda: read_delimited(read_bytes(path), source).sheet(source)
-    )
+
+    def make_sheet() -> Sheet:
+        return read_delimited(read_bytes(path, limits), source, limits).sheet(source)
+
+    return Document(path, "row", make_sheet=make_sheet)
 
 
-def _open_xlsx(path: Path, start: bytes) -> Document | None:
+def _open_xlsx(path: Path, start: bytes, limits: Limits) -> Document | None:
     if not start.startswith(ZIP):
         return None
-    content, source = read_bytes(path), str(path)
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if "xl/workbook.xml" not in archive.namelist():
-                return None
-    except zipfile.BadZipFile:
-        return None
-    return Document(path, "row", make_sheet=lambda: _read_xlsx(content, source).sheet(source))
+    content, source = io.BytesIO(read_bytes(path, limits)), str(path)
+    with open_archive(content, source, limits) as archive:
+        if "xl/workbook.xml" not in archive.namelist():
+            return None
+    return Document(
+        path, "row", make_sheet=lambda: _read_xlsx(content, source, limits).sheet(source)
+    )
 
 
 DELIMITED = FileType((".csv", ".tsv"), _open_delimited)
 XLSX = FileType((".xlsx",), _open_xlsx)
 
 
-def read_delimited(content: bytes, source: str) -> TextTable:
+def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -> TextTable:
     """Read text with a header, separated by commas, tabs or semicolons.
 
     `source` names the file in messages. An empty cell is null or "".
     """
     text = decode_text(content, source)
-    separator = _find_separator(text)
-    records = _records(text, separator, source)
+    separator = _find_separator(text, source, limits)
+    records = _records(text, separator, source, limits)
     _, header = next(records, (0, []))
     if not header:
         raise InputError(f"{source} is empty.")
@@ -94,9 +102,12 @@ def read_delimited(content: bytes, source: str) -> TextTable:
     return _table_from_rows(header, rows, source)
 
 
-def _find_separator(text: str) -> str:
+def _find_separator(text: str, source: str, limits: Limits) -> str:
     line = re.search(r"[^\r\n]+", text)
-    return max(",\t;", key=re.sub('"[^"]*"', "", line[0] if line else "").count)
+    unquoted = re.sub('"[^"]*"', "", line[0] if line else "")
+    separator = max(",\t;", key=unquoted.count)
+    limits.check_columns(unquoted.count(separator) + 1, source)
+    return separator
 
 
 def _read_fast(content: bytes, header: list[str], separator: str) -> Any:
@@ -121,8 +132,11 @@ def _read_fast(content: bytes, header: list[str], separator: str) -> Any:
     return frame
 
 
-def _records(text: str, separator: str, source: str) -> Iterator[Row]:
+def _records(text: str, separator: str, source: str, limits: Limits) -> Iterator[Row]:
     """Iterate over the records that are not blank, with their numbers from 1."""
+    # The limit of the csv module holds for the whole process, and is raised on demand only.
+    if limits.max_cell > csv.field_size_limit():
+        csv.field_size_limit(limits.max_cell)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     for number in count(1):
         try:
@@ -130,6 +144,8 @@ def _records(text: str, separator: str, source: str) -> Iterator[Row]:
         except StopIteration:
             return
         except csv.Error as error:
+            if "field limit" in str(error):
+                limits.check_cell(csv.field_size_limit() + 1, f"{source}, row {number}")
             raise InputError(
                 f"{source}, row {number}: {error}. Look for a quote that is not closed or "
                 "inside a field; inside quotes, write a quote twice."
@@ -149,21 +165,48 @@ def _table_from_rows(header: list[str], rows: list[Row], source: str) -> TextTab
     return TextTable(unguard_texts(frame), np.array(numbers))
 
 
-def _read_xlsx(content: bytes, source: str) -> TextTable:
+def _read_xlsx(content: io.BytesIO, source: str, limits: Limits) -> TextTable:
     """Read the first sheet."""
-    numbered = enumerate(_xlsx_rows(content, source), start=1)
-    rows = [(number, row) for number, row in numbered if any(row)]
-    if not rows:
+    rows = _xlsx_rows(_repack(content, source, limits), source)
+    numbered = [(number, row) for number, row in enumerate(rows, start=1) if any(row)]
+    if not numbered:
         raise InputError(f"{source}: the first sheet is empty.")
-    (_, header), *rows = rows
-    while not header[-1] and not any(row[len(header) - 1] for _, row in rows):
+    (_, header), *numbered = numbered
+    while not header[-1] and not any(row[len(header) - 1] for _, row in numbered):
         header = header[:-1]
     header = unguard_names(header)
     check_distinct(header, source)
-    return _table_from_rows(header, rows, source)
+    return _table_from_rows(header, numbered, source)
 
 
-def _xlsx_rows(content: bytes, source: str) -> list[list[str]]:
+def _repack(content: io.BytesIO, source: str, limits: Limits) -> io.BytesIO:
+    """Unpack a workbook within limits, and return it as an archive that need not be unpacked.
+
+    The reader of workbooks would trust the sizes in the archive, and allocate every cell up to the
+    last row and column that a cell names.
+    """
+    repacked, n_rows, n_columns = io.BytesIO(), 1, 1
+    with open_archive(content, source, limits) as archive, zipfile.ZipFile(repacked, "w") as stored:
+        for name in dict.fromkeys(archive.namelist()):
+            member = archive.read(name)
+            for cell in _CELL_NAME.finditer(member):
+                n_columns = max(n_columns, _column_number(cell[1]))
+                n_rows = max(n_rows, int(cell[2]))
+            stored.writestr(zipfile.ZipInfo(name), member)
+    limits.check_columns(n_columns, source)
+    limits.check_size(n_rows * n_columns * _CELL_SIZE, size_of(repacked), source)
+    return repacked
+
+
+@lru_cache
+def _column_number(letters: bytes) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + letter - ord("A") + 1
+    return number
+
+
+def _xlsx_rows(content: io.BytesIO, source: str) -> list[list[str]]:
     """Return the rows of the first sheet, counted from row 1, all of the same length."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
@@ -172,12 +215,9 @@ def _xlsx_rows(content: bytes, source: str) -> list[list[str]]:
             f"{source} is an Excel workbook, and reading it needs python-calamine: "
             "pip install 'annotrace[xlsx]', or save the sheet as csv."
         ) from None
-    try:
-        sheet = CalamineWorkbook.from_filelike(io.BytesIO(content)).get_sheet_by_index(0)
+    with damage_as_error(source, "xlsx", CalamineError, IndexError):
+        sheet = CalamineWorkbook.from_filelike(content).get_sheet_by_index(0)
         rows = sheet.to_python(skip_empty_area=False)
-    except (CalamineError, IndexError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"{source} is a damaged xlsx file ({reason}).") from None
     return [[_excel_text(value) for value in row] for row in rows]
 
 

@@ -34,6 +34,7 @@ from annotrace.labels.frames import (
 from annotrace.labels.matching import items_at, match_rows, take_annotators, take_items
 from annotrace.labels.vocabulary import Codes, Names, as_names, encode_with, union_names
 from annotrace.labels.writing import write_table
+from annotrace.limits import LABEL_LIMITS, Limits
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,6 +120,7 @@ class LabelTable:
         classes: Sequence[str] | None = None,
         skip: Collection[Any] = (),
         repeats: Repeats = "keep",
+        limits: Limits = LABEL_LIMITS,
     ) -> LabelTable:
         """Read a table from files; the format is detected by content.
 
@@ -137,6 +139,8 @@ class LabelTable:
         question, annotator_name, format : str, optional
             For exports of tools: which question to read if there are several, who labelled if the
             file does not say, and the name of the format ("table" for none).
+        limits : Limits
+            The largest files that are read, in bytes, columns, characters and nested levels.
         """
         from annotrace.labels.building import TableOptions
         from annotrace.labels.reading import ExportOptions, read_parts
@@ -144,7 +148,7 @@ class LabelTable:
         names = ColumnNames(item, annotator, label, truth)
         options = TableOptions(classes, skip, repeats)
         export = ExportOptions(format, question, annotator_name)
-        return cls(**read_parts(path, names, options, export)[0])
+        return cls(**read_parts(path, names, options, export, limits)[0])
 
     @classmethod
     def from_long(

@@ -22,6 +22,8 @@ Codes: TypeAlias = NDArray[np.int32]
 
 TEXT = np.dtypes.StringDType()
 _INT64_LIMIT = 2**63
+# Below this length, a dictionary is faster than polars; wide tables have many short columns.
+SHORT = 5_000
 
 
 def as_names(values: ArrayLike | Iterable[Any]) -> Names:
@@ -246,7 +248,7 @@ def encode_series(series: Any) -> Coded:
     import narwhals as nw
 
     series = nw.from_native(series, series_only=True)
-    if series.dtype == nw.String and series.implementation.is_polars():
+    if series.dtype == nw.String and series.implementation.is_polars() and len(series) > SHORT:
         return _encode_polars_text(series.to_native())
     if series.dtype.is_integer() and not series.is_null().any():
         return Coded(*encode(series.to_numpy()))
@@ -289,7 +291,11 @@ def _filled(array: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _are_whole(array: NDArray[Any]) -> bool:
     """Whether an array has floats, all of them whole numbers or NaN."""
-    return array.dtype.kind == "f" and bool(np.all(np.isnan(array) | (array == np.floor(array))))
+    if array.dtype.kind != "f":
+        return False
+    # A damaged file may have signalling NaNs, of which numpy warns.
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(np.isnan(array) | (array == np.floor(array))))
 
 
 def _list_to_json(value: Any) -> Any:

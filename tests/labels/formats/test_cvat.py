@@ -22,3 +22,8 @@ def test_tracks_of_videos_are_rejected(tmp_path):
 def test_images_have_only_a_name():
     with pytest.raises(InputError, match="images have only a name"):
         LabelTable.read(SAMPLES / "cvat", item="id")
+
+
+def test_other_files_than_xml_are_not_cvat(read):
+    with pytest.raises(InputError, match="is not XML, so not CVAT for images"):
+        read('[{"item": "a"}]', "labels.json", format="cvat")

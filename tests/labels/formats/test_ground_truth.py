@@ -1,5 +1,8 @@
 import json
 
+import pytest
+
+from annotrace.errors import LimitError
 from annotrace.labels import LabelTable
 
 
@@ -11,3 +14,9 @@ def test_pressed_buttons_are_the_label(tmp_path):
         (tmp_path / folder / "a.json").write_text(json.dumps({"answers": [answer]}))
     table = LabelTable.read(tmp_path)
     assert table.to_frame().rows() == [("0", "w1", "yes"), ("1", "w1", "no")]
+
+
+def test_json_within_json_has_the_limit_of_depth(read):
+    answer = {"workerId": "w1", "answerContent": '{"a":' + "[" * 5000}
+    with pytest.raises(LimitError, match="max_depth"):
+        read(json.dumps({"answers": [answer]}), "a.json")

@@ -22,6 +22,8 @@ def _read(document: Document, questions: Questions, item: str | None) -> Answers
         raise InputError(f"{document.path}: images have only a name. Remove item= (--item).")
     annotator = None
     for number, element in document.elements():
+        if not isinstance(element, Element):
+            raise InputError(f"{document.path} is not XML, so not {CVAT.title}. {EXPORT_AGAIN}")
         record = Record(number, document.place(number), element.attrib)
         if element.tag == "meta":
             annotator = element.findtext("job/assignee/username") or None

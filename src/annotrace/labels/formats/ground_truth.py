@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from annotrace.errors import InputError
-from annotrace.labels.documents import EXPORT_AGAIN, Document
+from annotrace.labels.documents import EXPORT_AGAIN, Document, parse_json
 from annotrace.labels.formats.base import Answers, Format, Questions, Record, records_of
+from annotrace.limits import LABEL_LIMITS
 
 _ALL_WORKERS = "annotationsFromAllWorkers"
 _METADATA = "-metadata"
@@ -87,7 +88,7 @@ def _content(answer: Record) -> dict[str, Any]:
         content = answer.part("annotationData", dict).get("content")
     if isinstance(content, str):
         try:
-            content = json.loads(content, parse_int=str, parse_float=str)
+            content = parse_json(content, answer.place, LABEL_LIMITS)
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{answer.place}: the answer of a worker is not JSON ({error.msg})."

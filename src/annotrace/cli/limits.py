@@ -1,0 +1,68 @@
+"""Options that raise the limits on the files that a command reads."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+_UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+
+def parse_size(text: str) -> int:
+    """Return the number of bytes in a size such as 500MB or 8GB."""
+    match = re.fullmatch(r"(\d{1,12})([KMG]?B|)", text, re.IGNORECASE)
+    if match is None:
+        raise click.BadParameter(f"Expected a size such as 500MB or 8GB, but got {text!r}.")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def _option(name: str, help: str, type: Callable[[str], int] = int, metavar: str = "N") -> Any:
+    return click.option(name, type=type, metavar=metavar, help=help)
+
+
+_OPTIONS = (
+    _option("--max-size", "Bytes, unpacked.  [default: 4GB; features 64GB]", parse_size, "SIZE"),
+    _option(
+        "--max-expansion",
+        "Ratio of unpacked to packed size, above 128MB.  [default: 200; features 1000]",
+    ),
+    _option("--max-columns", "Columns of a table.  [default: 50000]"),
+    _option(
+        "--max-cell", "Characters of the name of an item, annotator or class.  [default: 131072]"
+    ),
+    _option("--max-depth", "Nested levels of JSON, XML or columns.  [default: 100]"),
+)
+_NAMES = ("max_size", "max_expansion", "max_columns", "max_cell", "max_depth")
+
+
+def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --max-size and the like to a command, which takes those given as a dict `limits`."""
+
+    @functools.wraps(command)
+    def with_limits(**options: Any) -> Any:
+        limits = {name: options.pop(name) for name in _NAMES}
+        given = {name: value for name, value in limits.items() if value is not None}
+        return command(**options, limits=given)
+
+    for option in reversed(_OPTIONS):
+        with_limits = option(with_limits)
+    return with_limits
+
+
+class ReadingCommand(click.Command):
+    """A command whose help lists the limits on files under a heading of their own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and the limits below them."""
+        records = [
+            (param.name in _NAMES, record)
+            for param in self.get_params(ctx)
+            if (record := param.get_help_record(ctx)) is not None
+        ]
+        for is_limit, heading in ((False, "Options"), (True, "Limits on the files that are read")):
+            with formatter.section(heading):
+                formatter.write_dl([record for limit, record in records if limit == is_limit])

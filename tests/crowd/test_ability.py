@@ -43,6 +43,7 @@ def test_rows_that_deviate_from_the_ability_make_a_weak_prior():
     together, apart = (fit(counted(strength=strength)[0]) for strength in (None, 5.0))
     assert together.strength > 30
     assert 2 < apart.strength < 12
+    assert fit(counted(strength=0.3)[0]).strength == 1
 
 
 def test_errors_that_all_make_alike_have_a_strong_prior():
@@ -93,6 +94,7 @@ def test_before_any_label_abilities_are_zero_and_uncertain():
     model = AbilityModel.initial(2, 3)
     assert model.ability.tolist() == [0, 0]
     assert model.variance.tolist() == [model.spread**2] * 2
+    assert not model.errors.any()
 
 
 def test_abilities_are_those_of_the_most_probable_labels():
@@ -113,3 +115,11 @@ def test_abilities_are_those_of_the_most_probable_labels():
 def test_a_model_cannot_be_changed():
     with pytest.raises(FrozenInstanceError):
         AbilityModel.initial(2, 3).strength = 1.0
+
+
+def test_an_annotator_without_labels_varies_as_the_crowd():
+    counts = counted(20)[0].counts
+    counts[7] = 0
+    model = fit(LabelCounts(counts, counts))
+    assert model.ability[7] == model.centre
+    assert model.variance[7] == pytest.approx(model.spread**2)

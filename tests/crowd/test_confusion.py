@@ -105,3 +105,12 @@ def test_an_annotator_without_labels_has_no_weight_in_the_mean_trace():
     layer = Confusion(3, 2, sparse=True, frequency=torch.tensor([0.5, 0.0, 0.25]))
     weights = layer.trace_weights(torch.tensor([0, 1, 2]), n_rows=4)
     torch.testing.assert_close(weights, torch.tensor([0.25, 0.0, 0.5]))
+
+
+@pytest.mark.parametrize("changed", ["annotator", "label"])
+def test_bytes_are_not_taken_for_masks(changed):
+    layer = Confusion(2, 3, sparse=True)
+    given = {"annotator": torch.tensor([0, 1]), "label": torch.tensor([2, 1])}
+    given[changed] = given[changed].byte()
+    with pytest.raises(InputError, match=f"{changed} to be of int64 or int32"):
+        layer.log_likelihood(**given)

@@ -13,7 +13,7 @@ tests.
 A mutant is killed if a test fails, or if the tests take more than ten times their processor time
 ("timeout"). It survives if all tests pass, or if no test executes its line. The script prints the
 survivors and the share of killed mutants. With the same `--out`, mutants that were killed before
-are not run again, unless their file has changed. Linux and macOS only.
+are not run again, unless their file or mutants.py has changed. Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from mutants import Mutant, find_mutants, mutate
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
+OPERATORS = ROOT / "benchmarks" / "mutants.py"
 IMPORTED = (
     "torch",
     "scipy.optimize",
@@ -249,11 +250,12 @@ class Runs:
 
 
 def describe(mutant: Mutant) -> dict[str, Any]:
-    """Return a mutant as a record; the digest is that of its file."""
+    """Return a mutant as a record; the digest is that of its file and of the operators."""
     path = Path(mutant.file)
+    source = path.read_bytes() + OPERATORS.read_bytes()
     return {
         "file": str(path.relative_to(ROOT)),
-        "digest": hashlib.sha256(path.read_bytes()).hexdigest()[:12],
+        "digest": hashlib.sha256(source).hexdigest()[:12],
         "number": mutant.number,
         "line": mutant.line,
         "old": mutant.old,

@@ -123,3 +123,7 @@ def test_an_annotator_without_labels_varies_as_the_crowd():
     model = fit(LabelCounts(counts, counts))
     assert model.ability[7] == model.centre
     assert model.variance[7] == pytest.approx(model.spread**2)
+    nothing = np.zeros((3, 2, 2))
+    initial = AbilityModel.initial(3, 2)
+    unchanged = initial.fit(LabelCounts(nothing, nothing))
+    assert (unchanged.centre, unchanged.spread) == pytest.approx((0, initial.spread))

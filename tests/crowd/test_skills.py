@@ -219,3 +219,9 @@ def test_chance_corrected_accuracy_of_uneven_classes_has_the_interval_of_draws()
     corrected = (agreement - by_chance) / (1 - np.square(shares).sum())
     ends = posterior.chance_corrected_interval(shares)
     np.testing.assert_allclose(np.ravel(ends), np.quantile(corrected, [0.05, 0.95]), atol=0.005)
+
+
+def test_certain_skills_have_intervals_without_width():
+    low, high = beta_interval(np.array([0.0, 0.5, 1.0]), np.zeros(3), 0.9)
+    np.testing.assert_allclose(low, [0, 0.5, 1], atol=1e-4)
+    np.testing.assert_allclose(high, low, atol=1e-4)

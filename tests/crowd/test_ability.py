@@ -63,9 +63,46 @@ def test_labels_as_likely_correct_as_any_other_carry_no_information():
     np.testing.assert_allclose(known.information(even, np.ones((1, 2))), 100 / 4)
 
 
+def test_information_is_the_sum_of_squared_scores_of_labels():
+    rng = np.random.default_rng(0)
+    responsibility = rng.dirichlet([1.0, 1.0], 60)  # of the true classes of one annotator's labels
+    reported = rng.integers(0, 2, 60)
+    one_hot = np.eye(2)[reported]
+    counts, squares = responsibility.T @ one_hot, np.square(responsibility).T @ one_hot
+    labels = LabelCounts(counts[None], squares[None])
+    accuracy = np.array([[0.7, 0.4]])
+    correct = responsibility[np.arange(60), reported]
+    mean = (responsibility @ accuracy[0]).mean()
+    expected = np.square(correct - mean).sum()
+    found = labels.information(accuracy, np.ones((1, 2)))
+    assert found[0] == pytest.approx(expected)
+    assert labels.information(accuracy, np.full((1, 2), 0.25))[0] == pytest.approx(expected / 4)
+    # Nor is it ever more than that of known items.
+    known = LabelCounts(counts[None], counts[None])
+    complete = counts.sum(1) @ (accuracy * (1 - accuracy))[0]
+    assert known.information(accuracy, np.ones((1, 2)))[0] == pytest.approx(complete)
+
+
 def test_certain_labels_count_fully():
     labels, _ = counted(20)
     np.testing.assert_allclose(labels.effective_share(), 1)
+    nothing = np.zeros((1, 2, 2))
+    np.testing.assert_allclose(LabelCounts(nothing, nothing).effective_share(), 1)
+
+
+def test_uncertain_labels_of_one_kind_count_by_the_share_of_the_other():
+    counts = 1e6 * np.array([[[0.8, 0.2], [0.4, 0.6]]])
+    half_right, half_wrong = counts.copy(), counts.copy()
+    half_right[:, [0, 1], [0, 1]] /= 2
+    half_wrong[:, [0, 1], [1, 0]] /= 2
+    for squares, expected in ((half_right, [0.9, 0.8]), (half_wrong, [0.6, 0.7])):
+        share = LabelCounts(counts, squares).effective_share()
+        np.testing.assert_allclose(share, [expected], atol=1e-4)
+    few = LabelCounts(np.array([[[3.0, 1.0], [0.0, 0.0]]]), np.array([[[1.0, 1.0], [0.0, 0.0]]]))
+    accuracy = 3.5 / 5
+    p = (3 + 2 * accuracy) / 6
+    expected = (1 - p) * (1 + accuracy) / (3 + accuracy) + p
+    np.testing.assert_allclose(few.effective_share(), [[expected, 1]])
 
 
 def test_the_pool_starts_with_half_a_label_of_each_kind():

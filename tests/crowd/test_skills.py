@@ -3,10 +3,12 @@ import time
 import numpy as np
 import pytest
 from fitted_crowds import crowd_result
-from scipy.stats import beta
+from scipy.stats import beta, dirichlet
 
+from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.em import expected_counts
 from annotrace.crowd.skills import (
+    N_ROUNDS,
     AnnotatorPosterior,
     annotator_posterior,
     beta_interval,
@@ -79,6 +81,36 @@ def test_an_annotator_without_labels_has_the_pools_matrix_and_spread():
     low, high = (end[-1] for end in annotators.skill_interval())
     assert np.mean((low <= skill[:100]) & (skill[:100] <= high)) > 0.8
     assert 0.2 < low < high < 0.98
+
+
+def test_matrices_and_variances_are_those_of_beta_and_dirichlet_distributions():
+    rng = np.random.default_rng(3)
+    truth, confusion = rng.integers(0, 3, 90), rng.dirichlet([2.0, 1.0, 1.0], (5, 3))
+    table = simulate_labels(truth, confusion, labels_per_item=2, random_state=rng)
+    found = crowd_result(table, np.full(3, 1 / 3), confusion, gold=truth).annotators
+    labels = LabelCounts(found.counts, found.counts)
+    model = AbilityModel.initial(5, 3).fit(labels)
+    for _ in range(N_ROUNDS):
+        model = model.fit_abilities(labels)
+    step = 1e-5
+
+    def prior(r, k, shift=0.0):
+        accuracy = labels.expected_accuracy(model.ability + shift)[r, k]
+        return np.array([accuracy, 1 - accuracy]) * model.strength + SLIPS
+
+    for r, k in np.ndindex(5, 3):
+        seen = [labels.right[r, k], labels.wrong[r, k]]
+        diagonal, moved = beta(*prior(r, k) + seen), beta(*prior(r, k, step) + seen)
+        others = np.arange(3) != k
+        errors = model.error_strength * model.errors[k, others] + found.counts[r, k, others]
+        assert found.mean[r, k, k] == pytest.approx(diagonal.mean())
+        expected = (1 - diagonal.mean()) * dirichlet(errors).mean()
+        np.testing.assert_allclose(found.mean[r, k, others], expected)
+        assert found.diagonal_variance[r, k] == pytest.approx(diagonal.var())
+        slope = (moved.mean() - diagonal.mean()) / step
+        assert found.diagonal_slope[r, k] == pytest.approx(slope, rel=1e-3)
+        assert found.error_counts[r, k] == pytest.approx(errors.sum())
+    np.testing.assert_allclose(found.ability_variance, model.variance)
 
 
 def test_few_labels_are_shrunk_towards_the_pool():

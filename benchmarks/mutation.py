@@ -189,15 +189,19 @@ def record_tests(paths: list[str], files: set[str], folder: Path) -> list[Test]:
 def choose_tests(mutant: Mutant, tests: list[Test]) -> list[Test]:
     """Return the tests that execute a line of the mutant, the fastest first, while time lasts.
 
-    Code outside functions runs on import: it concerns every test that executes the file.
+    Code outside functions runs on import: it concerns every test that executes the file, and those
+    of the file's own tests that execute only methods that a decorator has made.
     """
     lines = set(range(mutant.line, mutant.end_line + 1))
-    chosen = [
-        test
-        for test in tests
-        if (executed := test.lines.get(mutant.file))
-        and (not mutant.in_function or lines.intersection(executed))
-    ]
+    own = f"/test_{Path(mutant.file).name}::"
+
+    def concerns(test: Test) -> bool:
+        executed = test.lines.get(mutant.file, ())
+        if mutant.in_function:
+            return not lines.isdisjoint(executed)
+        return bool(executed) or own in test.name
+
+    chosen = [test for test in tests if concerns(test)]
     chosen.sort(key=lambda test: test.seconds)
     spent = list(accumulate(test.seconds for test in chosen))
     return [test for test, total in zip(chosen, spent, strict=True) if total <= ENOUGH_SECONDS]

@@ -69,6 +69,10 @@ def test_errors_name_the_rule_and_the_remedy():
         Confusion(2, 3, parametrization="relu")
     with pytest.raises(InputError, match=r"at least 1 / n_classes and below 1, but got 0\.2"):
         Confusion(2, 3, diagonal=0.2)
+    with pytest.raises(InputError, match="`n_annotators` to be"):
+        Confusion(2.5, 3)
+    with pytest.raises(InputError, match="`n_classes` to be"):
+        Confusion(2, 1)
     sparse, one = Confusion(2, 3, sparse=True), torch.tensor([1])
     with pytest.raises(InputError, match="needs the batch"):
         sparse.mean_trace()

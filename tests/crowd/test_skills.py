@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -162,6 +163,12 @@ def test_votes_are_not_taken_for_probabilities():
     result = crowd_result(table, np.full(3, 1 / 3), confusion, posterior=shares, is_vote=True)
     skill = np.diagonal(confusion, axis1=1, axis2=2).mean(axis=1)
     np.testing.assert_allclose(result.annotators.skill, skill, atol=0.06)
+    certain, uncertain = (
+        replace(result, is_vote=False, posterior=posterior).annotators
+        for posterior in (np.eye(3)[result.estimate], shares)
+    )
+    np.testing.assert_array_equal(result.annotators.mean, certain.mean)
+    assert np.abs(result.annotators.mean - uncertain.mean).max() > 1e-6
 
 
 def test_chance_corrected_accuracy_is_zero_for_spammers_and_one_for_perfect_annotators():

@@ -264,3 +264,8 @@ def test_certain_skills_have_intervals_without_width():
     low, high = beta_interval(np.array([0.0, 0.5, 1.0]), np.zeros(3), 0.9)
     np.testing.assert_allclose(low, [0, 0.5, 1], atol=1e-4)
     np.testing.assert_allclose(high, low, atol=1e-4)
+
+
+def test_a_variance_beyond_that_of_any_skill_gives_the_whole_range():
+    low, high = beta_interval(np.array([0.5]), np.array([1.0]), 0.9)
+    np.testing.assert_allclose([low[0], high[0]], [0, 1], atol=1e-6)

@@ -130,3 +130,11 @@ def test_confusion_matrices_are_written_with_names(tmp_path):
         np.testing.assert_array_equal(written["confusion"], confusion)
         assert written["annotators"].tolist() == ["kim", "lee"]
         assert written["classes"].tolist() == ["x", "y"]
+
+
+def test_equal_tables_give_equal_files_at_any_time(tmp_path, monkeypatch):
+    table = LabelTable.from_long({"item": [1, 2], "annotator": [1, 1], "label": ["x", "y"]})
+    for day in (1, 2):
+        monkeypatch.setattr("time.time", lambda day=day: 86_400.0 * day)
+        table.write(tmp_path / f"{day}.csv.gz")
+    assert (tmp_path / "1.csv.gz").read_bytes() == (tmp_path / "2.csv.gz").read_bytes()

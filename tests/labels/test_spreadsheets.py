@@ -172,3 +172,10 @@ def test_the_columns_of_a_workbook_are_counted_by_the_names_of_cells(tmp_path, p
     (tmp_path / "a.xlsx").write_bytes(workbook(sheet))
     with pytest.raises(LimitError, match=f": {n_columns} columns exceed the limit of 3"):
         LabelTable.read(tmp_path / "a.xlsx", limits=Limits(max_columns=3))
+
+
+def test_the_columns_of_text_are_counted_in_the_header():
+    content = b'item;kim;"lee; or lea";max\na;x;y;x\n'
+    assert read_delimited(content, "x.csv", Limits(max_columns=4)).frame.width == 4
+    with pytest.raises(LimitError, match=r"x\.csv: 4 columns exceed the limit of 3"):
+        read_delimited(content, "x.csv", Limits(max_columns=3))

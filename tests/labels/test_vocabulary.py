@@ -142,3 +142,8 @@ def test_short_and_long_series_are_encoded_alike(values, n_repeats):
 
 def test_no_values_have_no_codes():
     assert encode_values([]).codes.tolist() == []
+
+
+@pytest.mark.parametrize("dtype", ["U2", "S2", TEXT, object])
+def test_empty_text_has_no_code(dtype):
+    assert encode_values(np.array(["b", "", "a"], dtype=dtype)).codes.tolist() == [0, -1, 1]

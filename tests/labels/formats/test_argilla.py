@@ -7,6 +7,7 @@ import pytest
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.formats.argilla import ARGILLA
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -36,3 +37,10 @@ def test_an_error_in_a_frame_names_the_row():
     columns["mood.responses.users"][1] = ["only one"]
     with pytest.raises(InputError, match=r"^the frame, row 2: "):
         LabelTable.from_long(pl.DataFrame(columns), label="mood")
+
+
+def test_fields_or_responses_alone_are_not_argilla():
+    record = {"fields": {"text": "a"}, "responses": {"mood": []}}
+    assert ARGILLA.sniff(record)
+    for name in record:
+        assert not ARGILLA.sniff({name: record[name]})

@@ -4,7 +4,7 @@ WORKERS ?= 2
 MINUTES ?= 60
 BIN := .venv/bin
 
-.PHONY: demo test fuzz check docs coverage soak mutants audit clean
+.PHONY: demo test fuzz kills check docs coverage soak mutants audit clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -46,6 +46,10 @@ fuzz: export OMP_NUM_THREADS = 1
 fuzz: export ANNOTRACE_FUZZ_EXAMPLES ?= 5000
 fuzz: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) -m fuzz tests
+
+# Kills 200 commands at random moments, and runs 64 at once into 8 folders.
+kills: .venv/test
+	$(BIN)/python tests/kill_runs.py
 
 check: .venv/check
 	$(BIN)/ruff check .

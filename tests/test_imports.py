@@ -27,13 +27,26 @@ ORDER = (
     "experiments",
     "cli",
 )
-FREE = ("errors", "limits", "parameters", "registry", "seeds", "storage", "undo", "version")
+FREE = (
+    "atomic",
+    "errors",
+    "limits",
+    "parameters",
+    "registry",
+    "run_folder",
+    "seeds",
+    "storage",
+    "undo",
+    "version",
+)
 DOORS = ("__init__.py", "__main__.py", "nn.py", "plots.py")
 HEAVY = ("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors")
 # Hooks of a torch module, and a Beta draw from a generator: torch has no public way to them.
 TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_sample_dirichlet"}
 # Documented methods of named tuples, whose names begin with an underscore so as not to clash.
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
+# A documented function of os.
+EXIT = {"_exit"}
 
 
 def parse(path):
@@ -130,7 +143,7 @@ def private_access(tree):
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith("_"):
             continue
-        if node.attr.startswith("__") or node.attr in NAMED_TUPLE | TORCH:
+        if node.attr.startswith("__") or node.attr in NAMED_TUPLE | TORCH | EXIT:
             continue
         if _is_self(node.value) or (node.attr in own and not _is_module(node.value, tree)):
             continue

@@ -1,5 +1,7 @@
+import json
 import re
 from pathlib import PurePath
+from typing import Any, TypedDict
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import annotrace as at
 from annotrace import aggregation
 from annotrace.errors import InputError
-from annotrace.parameters import check_parameters
+from annotrace.parameters import Count, check_parameters, check_value
 
 MAKERS = [
     *((at.make, entry.name) for entry in at.list_methods()),
@@ -66,6 +68,7 @@ def test_the_error_says_what_a_parameter_may_be(method, name, value, said):
         ("glad", "n_steps", 0, "a whole number larger than 0"),
         ("mace", "guessing", None, "a number larger than 0"),
         ("hierarchical", "tol", np.nan, "a number"),
+        ("mace", "knowing", 10**30, "a number larger than 0"),
         ("majority", "random_state", 0.5, SEED),
     ],
 )
@@ -95,3 +98,37 @@ def test_so_does_that_of_an_aggregation(name, setting, value, said):
 )
 def test_numbers_may_be_of_numpy_and_whole(name, value):
     check_parameters(at.make("trace", **{name: value}))
+
+
+class Point(TypedDict):
+    x: Count
+    label: str | None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "good", "bad", "said"),
+    [
+        (list[Count], [1, 2], [1, 0], "a list whose values are each a whole number larger than 0"),
+        (dict[str, str], {"a": "b"}, {"a": 1}, "a dict whose values are each text"),
+        (list[Point], [{"x": 1, "label": None}], [{"x": 1}], "each a dict with the keys x, label"),
+        (
+            Point,
+            {"x": 1, "label": "a"},
+            {"x": 1, "label": "a", "y": 1},
+            "a dict with the keys x, label",
+        ),
+        (dict[str, Any] | None, {"a": [1]}, [], "a dict or None"),
+    ],
+)
+def test_what_lists_and_dicts_hold_is_checked(wanted, good, bad, said):
+    check_value("it", good, wanted)
+    with pytest.raises(InputError, match=f"Expected `it` to be .*{said}, but got"):
+        check_value("it", bad, wanted)
+
+
+def test_long_and_deep_values_are_quoted_in_part():
+    deep = json.loads("[" * 900 + "]" * 900)
+    for value in ("x" * 10**6, [0] * 10**6, deep):
+        with pytest.raises(InputError) as raised:
+            check_value("it", value, Count)
+        assert len(str(raised.value)) < 400

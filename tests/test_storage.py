@@ -54,7 +54,8 @@ class TestParseJson:
         assert parse_json(b'{"a": [1, -2.5e3, null]}', "run.json") == {"a": [1, -2500.0, None]}
 
     @pytest.mark.parametrize(
-        "text", ["", "{", "[" * 100_000, "NaN", "[-Infinity]", "1e999", "9" * 5000, b"\xff"]
+        "text",
+        ["", "{", "[" * 100_000, "NaN", "[-Infinity]", "1e999", "9" * 5000, "9" * 41, b"\xff"],
     )
     def test_rejects_what_is_not_json(self, text):
         with pytest.raises(RunError, match=r"run\.json: damaged, it is not JSON"):

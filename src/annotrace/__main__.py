@@ -1,6 +1,6 @@
 """`python -m annotrace`: the command line, where its script is not on the path."""
 
-from annotrace.cli.main import main
+from annotrace.cli.main import run
 
 if __name__ == "__main__":
-    main(prog_name="annotrace")
+    run()

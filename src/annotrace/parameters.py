@@ -1,15 +1,26 @@
-"""Validation of parameters by their type annotations, used by `fit` of every method."""
+"""Validation of values by type annotations: parameters in `fit`, and what a saved run holds."""
 
 from __future__ import annotations
 
 import math
+import reprlib
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from numbers import Integral, Real
 from os import PathLike
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 import numpy as np
 
@@ -51,24 +62,31 @@ _DESCRIPTIONS = {
     np.random.RandomState: ["a random state"],
 }
 _NUMBERS: dict[Any, type] = {int: Integral, float: Real}
+# What a file holds may be long, or nested more deeply than `repr` can follow.
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 200
 
 
 def check_parameters(owner: Any) -> None:
     """Raise an `InputError` for the first field of a dataclass that does not fit its annotation."""
-    for name, wanted in _annotations(owner.__class__).items():
+    for name, wanted in field_types(owner.__class__).items():
         check_value(name, getattr(owner, name), wanted)
 
 
 def check_value(name: str, value: Any, wanted: Any) -> None:
     """Raise an `InputError` if a value does not match an annotation."""
     if not _fits(value, wanted):
-        raise InputError(f"Expected `{name}` to be {_describe(wanted)}, but got {value!r}.")
+        raise InputError(
+            f"Expected `{name}` to be {_describe(wanted)}, but got {_SHORT.repr(value)}."
+        )
 
 
 @cache
-def _annotations(owner: type) -> dict[str, Any]:
+def field_types(owner: type) -> dict[str, Any]:
+    """Return the annotations of a dataclass or a `TypedDict`."""
     hints = get_type_hints(owner, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(owner)}
+    names = hints if is_typeddict(owner) else [field.name for field in fields(owner)]
+    return {name: hints[name] for name in names}
 
 
 def _fits(value: Any, wanted: Any) -> bool:
@@ -81,9 +99,23 @@ def _fits(value: Any, wanted: Any) -> bool:
         return isinstance(value, str) and value in parts
     if origin is Annotated:
         return _fits(value, parts[0]) and all(rule.holds(value) for rule in parts[1:])
+    if origin is list:
+        return isinstance(value, list) and all(_fits(entry, parts[0]) for entry in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(entry, parts[1]) for entry in value.values())
+    if is_typeddict(wanted):
+        hints = field_types(wanted)
+        return (
+            isinstance(value, dict)
+            and value.keys() == hints.keys()
+            and all(_fits(value[name], hint) for name, hint in hints.items())
+        )
     is_bool = isinstance(value, bool | np.bool_)
     if wanted is bool:
         return is_bool
+    if wanted is float and isinstance(value, int) and abs(value) >= 2**63:
+        # torch converts no integer of more than 64 bits to a float.
+        return False
     if wanted in _NUMBERS:
         return isinstance(value, _NUMBERS[wanted]) and not is_bool
     return isinstance(value, origin or wanted)
@@ -103,5 +135,9 @@ def _options(wanted: Any) -> list[str]:
         return [repr(part) for part in parts]
     if origin is Annotated:
         return [rule.description for rule in parts[1:]]
+    if origin in (list, dict) and parts[-1] is not Any:
+        return [f"a {origin.__name__} whose values are each {_describe(parts[-1])}"]
+    if is_typeddict(wanted):
+        return [f"a dict with the keys {', '.join(field_types(wanted))}"]
     kind = origin or wanted
     return _DESCRIPTIONS.get(kind) or [f"a {kind.__name__.lower()}"]

@@ -34,6 +34,9 @@ _NAMES = {
     torch.complex64: "C64",
 }
 
+MAX_DIGITS = 40
+"""Enough for a seed of 128 bits; longer integers overflow a float."""
+
 
 class Stored(NamedTuple):
     """The content of a safetensors file."""
@@ -85,10 +88,10 @@ def pack_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | No
 
 
 def parse_json(content: bytes | str, source: str) -> Any:
-    """Parse JSON whose numbers are finite."""
+    """Parse JSON whose numbers are finite, integers of at most 40 digits."""
     try:
         text = content.decode() if isinstance(content, bytes) else content
-        return json.loads(text, parse_float=_finite, parse_constant=_finite)
+        return json.loads(text, parse_float=_finite, parse_constant=_finite, parse_int=_integer)
     except (ValueError, RecursionError) as error:
         raise RunError(f"{source}: damaged, it is not JSON ({error}).") from None
 
@@ -103,12 +106,20 @@ def parse_tensors(content: bytes, source: str) -> Stored:
         size = int.from_bytes(content[:8], "little")
         header = parse_json(content[8 : 8 + size], source)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise RunError(f"{source}: damaged, it is not a safetensors file ({error}).") from None
+        # The reason may quote names in the file, which may have control characters.
+        reason = ascii(str(error)[:200])
+        raise RunError(f"{source}: damaged, it is not a safetensors file ({reason}).") from None
     return Stored(tensors, header.get("__metadata__") or {})
 
 
 def _finite(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
-        raise ValueError(f"{number} is not a finite number")
+        raise ValueError(f"{number[:MAX_DIGITS]} is not a finite number")
     return value
+
+
+def _integer(number: str) -> int:
+    if len(number) > MAX_DIGITS:
+        raise ValueError(f"an integer has {len(number):,} digits, more than {MAX_DIGITS}")
+    return int(number)

@@ -1,6 +1,4 @@
 import gc
-import json
-import shutil
 
 import numpy as np
 import polars as pl
@@ -9,7 +7,7 @@ from references import fit_quietly
 
 import annotrace as at
 from annotrace.aggregation import list_aggregations, make
-from annotrace.aggregation.saving import plain_params, read_run
+from annotrace.aggregation.saving import plain_params
 from annotrace.errors import RunError
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
@@ -81,75 +79,10 @@ def test_the_csv_files_are_for_people_and_may_be_edited(crowd, tmp_path):
     np.testing.assert_array_equal(at.load(tmp_path).posterior_, found.posterior_)
 
 
-def test_a_description_that_lacks_something_is_rejected(crowd, tmp_path):
-    make("majority").fit(crowd).save(tmp_path)
-    path = tmp_path / "run.json"
-    described = json.loads(path.read_text())
-    del described["is_vote"]
-    path.write_text(json.dumps(described))
-    with pytest.raises(RunError, match=r"run\.json: damaged, it lacks is_vote"):
-        at.load(tmp_path)
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"format": "x"}', '{"format": null}'])
-def test_a_description_that_is_damaged_is_rejected(tmp_path, content):
-    (tmp_path / "run.json").write_text(content)
-    with pytest.raises(RunError, match="damaged, it cannot be read as a run"):
-        at.load(tmp_path)
-
-
-def test_a_folder_without_a_run_is_rejected(tmp_path):
-    with pytest.raises(RunError, match=r"no run here, there is no run\.json"):
-        at.load(tmp_path / "nowhere")
-
-
-@pytest.mark.parametrize(("change", "remedy"), [(-1, "Fit again"), (1, "Update annotrace")])
-def test_a_run_of_another_format_says_what_to_do(crowd, tmp_path, change, remedy):
-    make("majority").fit(crowd).save(tmp_path)
-    path = tmp_path / "run.json"
-    described = json.loads(path.read_text())
-    path.write_text(json.dumps(described | {"format": described["format"] + change}))
-    with pytest.raises(RunError, match=remedy):
-        at.load(tmp_path)
-
-
-def test_weights_of_another_run_are_rejected(crowd, tmp_path):
-    make("dawid-skene").fit(crowd).save(tmp_path / "one")
-    others = crowd.select_items(np.arange(30))
-    make("dawid-skene").fit(others).save(tmp_path / "other")
-    name = "model.safetensors"
-    shutil.copy(tmp_path / "other" / name, tmp_path / "one" / name)
-    with pytest.raises(RunError, match=r"damaged, its content is not what run\.json says"):
-        at.load(tmp_path / "one")
-    (tmp_path / "one" / name).unlink()
-    with pytest.raises(RunError, match=r"incomplete, there is no model\.safetensors"):
-        at.load(tmp_path / "one")
-
-
-def test_checksums_that_are_none_are_rejected(crowd, tmp_path):
-    make("majority").fit(crowd).save(tmp_path)
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"sha256": ["x"]}))
-    with pytest.raises(RunError, match="damaged"):
-        at.load(tmp_path)
-
-
 def test_a_file_is_not_a_folder(crowd, tmp_path):
     (tmp_path / "run").touch()
     with pytest.raises(RunError, match="is a file; give a folder to save to"):
         make("majority").fit(crowd).save(tmp_path / "run")
-
-
-def test_a_run_is_read_part_by_part(crowd, tmp_path):
-    found = make("mace", knowing=0.4).fit(crowd)
-    found.save(tmp_path)
-    run = read_run(tmp_path)
-    assert run.description["kind"] == "aggregation"
-    assert run.table == crowd
-    assert set(run.modules) == {"annotators"}
-    assert run.learned["n_iter_"] == found.n_iter_
-    np.testing.assert_array_equal(run.gold, -1)
-    assert run.result(None).annotator_model is None
 
 
 def test_parameters_that_a_file_cannot_hold_are_left_out():

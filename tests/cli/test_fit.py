@@ -32,7 +32,7 @@ def test_a_run_holds_the_truth_and_the_annotators(trained):
     annotators = pl.read_csv(folder / "run" / "annotators.csv")
     skill = dict(annotators.select("annotator", "skill").rows())
     assert skill["cy"] < 0.75 < 0.9 < min(skill["ann"], skill["bob"])
-    assert not (folder / "run" / "checkpoint.pt").exists()
+    assert not (folder / "run" / "checkpoint.bin").exists()
 
 
 def test_accuracy_is_reported_beside_majority_vote(trained):
@@ -197,7 +197,7 @@ def test_an_existing_run_is_not_overwritten_without_the_option(annotrace, run):
             "`epochs` to be a whole number larger than 0 or None, but got 0.",
         ),
         ((*FIT, "--device", "toaster"), "but got 'toaster'."),
-        ((*FIT, "--resume"), "There is no out/checkpoint.pt to resume from"),
+        ((*FIT, "--resume"), "There is no out/checkpoint.bin to resume from"),
         ((*FIT[:-4], "--images", "none"), "none: no such folder."),
         (("fit", "features.npz", "--features", "features.npz"), "features.npz"),
     ],
@@ -222,7 +222,7 @@ def test_a_file_in_place_of_the_folder(annotrace, crowd):
 
 def test_a_checkpoint_left_behind_asks_what_to_do(annotrace, crowd):
     (crowd / "run").mkdir()
-    (crowd / "run" / "checkpoint.pt").write_bytes(b"")
+    (crowd / "run" / "checkpoint.bin").write_bytes(b"")
     message = error_of(annotrace(*FIT, "--out", "run"))
     assert "--resume" in message
     assert "delete" in message

@@ -73,7 +73,7 @@ def test_an_interrupted_fit_resumes_in_the_iteration_where_it_stopped(tmp_path):
         left = iter(range(n_epochs, -1, -1))
         return lambda epoch: signal.raise_signal(signal.SIGINT) if next(left) == 1 else None
 
-    path = tmp_path / "checkpoint.pt"
+    path = tmp_path / "checkpoint.bin"
     settings = {"init": "trace", "n_init": 2, "epochs": 2, "checkpoint": path}
     for n_more in (3, 1, 4):
         with pytest.raises(KeyboardInterrupt):

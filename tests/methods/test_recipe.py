@@ -278,7 +278,7 @@ def interrupt(path, n_epochs, **params):
 
 @pytest.mark.parametrize("n_epochs", [2, 6])
 def test_without_a_seed_it_resumes_with_the_one_that_was_drawn(tmp_path, n_epochs):
-    path = tmp_path / "c.pt"
+    path = tmp_path / "c.bin"
     interrupt(path, n_epochs)
     seen = []
     trace(path, callbacks=[seen.append]).fit(X, TABLE)
@@ -288,26 +288,26 @@ def test_without_a_seed_it_resumes_with_the_one_that_was_drawn(tmp_path, n_epoch
 
 def test_an_equal_generator_makes_the_same_call(tmp_path):
     whole = trace(None, random_state=np.random.default_rng(3)).fit(X, TABLE)
-    interrupt(tmp_path / "c.pt", 2, random_state=np.random.default_rng(3))
-    resumed = trace(tmp_path / "c.pt", random_state=np.random.default_rng(3)).fit(X, TABLE)
+    interrupt(tmp_path / "c.bin", 2, random_state=np.random.default_rng(3))
+    resumed = trace(tmp_path / "c.bin", random_state=np.random.default_rng(3)).fit(X, TABLE)
     np.testing.assert_array_equal(resumed.posterior_, whole.posterior_)
 
 
 def test_a_checkpoint_of_other_features_is_rejected(tmp_path):
-    interrupt(tmp_path / "c.pt", 2, random_state=0)
+    interrupt(tmp_path / "c.bin", 2, random_state=0)
     with pytest.raises(RunError, match="other settings or data"):
-        trace(tmp_path / "c.pt", random_state=0).fit(X[::-1].copy(), TABLE)
+        trace(tmp_path / "c.bin", random_state=0).fit(X[::-1].copy(), TABLE)
 
 
 def test_a_checkpoint_of_another_recipe_is_rejected(tmp_path):
-    interrupt(tmp_path / "c.pt", 2, random_state=0)
+    interrupt(tmp_path / "c.bin", 2, random_state=0)
     with pytest.raises(RunError, match="other settings or data"):
-        trace(tmp_path / "c.pt", random_state=0, recipe=at.Recipe(n_init=3)).fit(X, TABLE)
+        trace(tmp_path / "c.bin", random_state=0, recipe=at.Recipe(n_init=3)).fit(X, TABLE)
 
 
 def test_without_the_first_checkpoint_the_fit_starts_again(tmp_path):
-    interrupt(tmp_path / "c.pt", 6, random_state=0)
-    assert {path.name for path in tmp_path.iterdir()} == {"c.pt", "c.pt.1"}
-    (tmp_path / "c.pt").unlink()
-    trace(tmp_path / "c.pt", random_state=0, epochs=2).fit(X, TABLE)
+    interrupt(tmp_path / "c.bin", 6, random_state=0)
+    assert {path.name for path in tmp_path.iterdir()} == {"c.bin", "c.bin.training"}
+    (tmp_path / "c.bin").unlink()
+    trace(tmp_path / "c.bin", random_state=0, epochs=2).fit(X, TABLE)
     assert list(tmp_path.iterdir()) == []

@@ -110,7 +110,7 @@ def test_an_interrupted_fit_resumes_from_its_checkpoint(tmp_path):
 
             signal.raise_signal(signal.SIGINT)
 
-    path = tmp_path / "checkpoint.pt"
+    path = tmp_path / "checkpoint.bin"
     with pytest.raises(KeyboardInterrupt, match="Stopped after 3 of 6 epochs"):
         at.TraceRegularized(epochs=6, random_state=0, checkpoint=path, callbacks=[stop]).fit(
             X, table

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from annotrace.networks import Ensemble, build_backbone, mlp
+from annotrace.networks import Ensemble, build_backbone, max_saved_size, mlp
 
 
 def networks(n=3, backbone="mlp", sample=None):
@@ -103,3 +103,10 @@ def test_shrinking_interpolates_the_weights():
     own.shrink_towards(fresh, 0.25)
     for now, then, other in zip(own.parameters(), before, fresh.parameters(), strict=True):
         torch.testing.assert_close(now, 0.75 * then + 0.25 * other)
+
+
+def test_the_number_of_networks_is_known_from_their_state():
+    for bodies in ([mlp(4, 5) for _ in range(3)], [nn.Sequential(nn.Tanh(), mlp(4, 5))] * 3):
+        ensemble = Ensemble([nn.Sequential(nn.Flatten(), body) for body in bodies])
+        assert max_saved_size(ensemble.state_dict()) == 3
+    assert max_saved_size({}) == 0

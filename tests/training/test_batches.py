@@ -34,10 +34,12 @@ def test_a_batch_has_exactly_the_labels_of_its_items(seed):
         expected = [
             (row, *labels)
             for row, item in enumerate(batch.item.tolist())
-            for labels in zip(
-                table.annotator[table.item == item].tolist(),
-                table.label[table.item == item].tolist(),
-                strict=True,
+            for labels in sorted(
+                zip(
+                    table.annotator[table.item == item].tolist(),
+                    table.label[table.item == item].tolist(),
+                    strict=True,
+                )
             )
         ]
         found = torch.stack([batch.row, batch.annotator, batch.label], dim=1)

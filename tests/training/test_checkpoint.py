@@ -1,5 +1,5 @@
 import signal
-import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,73 +10,127 @@ from torch import nn
 import annotrace as at
 from annotrace.errors import RunError
 from annotrace.training import CheckpointSeries, CrowdData, Settings, fingerprint
-from annotrace.training.checkpoint import graceful_interrupt, load_checkpoint, save_checkpoint
+from annotrace.training.records import Record
 
 CPU = torch.device("cpu")
-STATE = {"fingerprint": "a", "seed": 5, "weights": torch.arange(3.0)}
+RECORD = Record({"weights": torch.arange(3.0)}, {"epoch": 1})
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_checkpoint_keeps_tensors_and_values(tmp_path):
-    save_checkpoint(tmp_path / "new folder" / "c.pt", STATE)
-    state = load_checkpoint(tmp_path / "new folder" / "c.pt", "a", CPU)
-    assert state["seed"] == 5
-    assert torch.equal(state["weights"], torch.arange(3.0))
-    assert [path.name for path in (tmp_path / "new folder").iterdir()] == ["c.pt"]
+    checkpoint = CheckpointSeries(tmp_path / "new folder" / "c").next("a", 5)
+    assert checkpoint.read_progress() is None
+    checkpoint.save(RECORD)
+    found = CheckpointSeries(tmp_path / "new folder" / "c").next("a", 5).read_progress()
+    assert found.values == {"number": 0, "fingerprint": "a", "seed": 5, "epoch": 1}
+    assert torch.equal(found.tensors["weights"], torch.arange(3.0))
+    assert names(tmp_path / "new folder") == ["c", "c.training"]
 
 
 def test_the_checkpoint_of_another_training_is_an_error(tmp_path):
-    save_checkpoint(tmp_path / "c.pt", STATE)
+    CheckpointSeries(tmp_path / "c").next("a", 5).save(RECORD)
     with pytest.raises(RunError, match="other settings or data"):
-        load_checkpoint(tmp_path / "c.pt", "b", CPU)
-    assert (tmp_path / "c.pt").exists()
+        CheckpointSeries(tmp_path / "c").next("b", 5).read_progress()
+    CheckpointSeries(tmp_path / "c").next("a", 5).finish(RECORD)
+    with pytest.raises(RunError, match="other settings or data"):
+        CheckpointSeries(tmp_path / "c").next("b", 5).read_finished()
 
 
 @pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"hello"])
-def test_a_damaged_checkpoint_is_an_error_of_one_line(tmp_path, damage):
-    path = tmp_path / "c.pt"
-    save_checkpoint(path, STATE)
-    path.write_bytes(damage(path.read_bytes()))
+@pytest.mark.parametrize("name", ["c", "c.training"])
+def test_a_damaged_checkpoint_is_an_error_of_one_line(tmp_path, damage, name):
+    checkpoint = CheckpointSeries(tmp_path / "c").next("a", 5)
+    checkpoint.save(RECORD)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(damage(content))
     with pytest.raises(RunError, match="is damaged") as raised:
-        load_checkpoint(path, "a", CPU)
+        checkpoint.read_finished() or checkpoint.read_progress()
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"format": 99}, "another version of annotrace"),
-        ({"weights": 1}, "not a checkpoint"),
-        ([1, 2], "not a checkpoint"),
-    ],
-)
-def test_files_of_another_version_or_kind_are_errors(tmp_path, state, message):
-    torch.save(state, tmp_path / "c.pt")
-    with pytest.raises(RunError, match=message):
-        load_checkpoint(tmp_path / "c.pt", "a", CPU)
+def test_a_series_has_two_files_whatever_the_number_of_trainings(tmp_path):
+    series = CheckpointSeries(tmp_path / "c")
+    for number in range(5):
+        checkpoint = series.next("a", number)
+        checkpoint.save(RECORD)
+        assert names(tmp_path) == ["c", "c.training"]
+        checkpoint.finish(RECORD)
+        assert names(tmp_path) == ["c"]
+    again = CheckpointSeries(tmp_path / "c")
+    found = [again.next("a", 0).read_finished() for _ in range(6)]
+    assert [None if each is None else each.values["seed"] for each in found] == [*range(5), None]
+    again.clear()
+    assert names(tmp_path) == []
+    assert CheckpointSeries(None).next("a", 0) is None
 
 
-def test_a_series_numbers_its_checkpoints_and_removes_them(tmp_path):
-    series = CheckpointSeries(tmp_path / "c.pt")
-    for expected in ("c.pt", "c.pt.1", "c.pt.2"):
-        path = series.next()
-        assert path.name == expected
-        save_checkpoint(path, STATE)
-    series.clear()
-    assert list(tmp_path.iterdir()) == []
-    assert CheckpointSeries(None).next() is None
+def test_the_state_of_a_training_that_has_finished_is_obsolete(tmp_path):
+    """A process may be killed before it removes that file."""
+    series = CheckpointSeries(tmp_path / "c")
+    first = series.next("a", 0)
+    first.save(RECORD)
+    stale = (tmp_path / "c.training").read_bytes()
+    first.finish(RECORD)
+    (tmp_path / "c.training").write_bytes(stale)
+    assert series.next("a", 0).read_progress() is None
 
 
-def test_a_series_restarts_when_its_first_checkpoint_is_missing(tmp_path):
-    save_checkpoint(tmp_path / "c.pt.1", STATE)
-    CheckpointSeries(tmp_path / "c.pt").next()
-    assert list(tmp_path.iterdir()) == []
+def test_a_series_restarts_when_its_first_file_is_missing(tmp_path):
+    CheckpointSeries(tmp_path / "c").next("a", 0).save(RECORD)
+    (tmp_path / "c").unlink()
+    (tmp_path / ".c.training.0123456789abcdef.partial").touch()
+    CheckpointSeries(tmp_path / "c").next("a", 0)
+    assert names(tmp_path) == []
 
 
-def test_a_series_takes_the_seed_of_its_checkpoint_if_none_is_given(tmp_path):
-    save_checkpoint(tmp_path / "c.pt", STATE)
-    series = CheckpointSeries(tmp_path / "c.pt")
+def test_a_series_takes_the_seed_of_its_first_training_if_none_is_given(tmp_path):
+    series = CheckpointSeries(tmp_path / "c")
+    first = series.next("a", 5)
+    first.save(RECORD)
+    assert series.seed(None) == 5
+    first.finish(RECORD)
+    series.next("a", 6).save(RECORD)
     assert series.seed(None) == 5
     assert series.seed(8) == 8
+
+
+def interrupt_often(model, X, table):
+    """Fit, interrupted after every third epoch, and return the most files and bytes there were."""
+    most = (0, 0)
+    n_epochs = 0
+
+    def interrupt(epoch):
+        nonlocal n_epochs
+        n_epochs += 1
+        if n_epochs % 3 == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    model.set_params(callbacks=[interrupt])
+    while True:
+        try:
+            return model.fit(X, table), most
+        except KeyboardInterrupt:
+            files = list(Path(model.checkpoint).parent.iterdir())
+            most = max(most, (len(files), sum(path.stat().st_size for path in files)))
+
+
+def test_checkpoints_of_a_fit_of_many_trainings_stay_small(tmp_path, monkeypatch):
+    X, _, table, _ = blobs(n_items=60)
+    params = {"epochs": 2, "n_init": 2, "random_state": 0}
+    whole = at.make("crossfit", **params).fit(X, table)
+    whole.save(tmp_path / "run")
+    (tmp_path / "checkpoints").mkdir()
+    path = tmp_path / "checkpoints" / "c.bin"
+    resumed, most = interrupt_often(at.make("crossfit", **params, checkpoint=path), X, table)
+    np.testing.assert_array_equal(resumed.posterior_, whole.posterior_)
+    assert most[0] == 2
+    # Of a finished training only the weights are kept, beside 5 kB of random state and history.
+    weights = sum(each.nbytes for each in whole.network_.state_dict().values())
+    assert most[1] < 9 * (weights + 12_000) + 5 * weights
+    assert names(tmp_path / "checkpoints") == []
 
 
 def fingerprint_of(model):
@@ -95,26 +149,3 @@ def test_weights_and_matrices_change_the_fingerprint():
     assert fingerprint_of(at.make("oracle", confusion=many)) != fingerprint_of(
         at.make("oracle", confusion=changed)
     )
-
-
-def test_the_first_ctrl_c_is_a_request_and_the_second_raises():
-    handler = signal.getsignal(signal.SIGINT)
-    with graceful_interrupt() as interrupt:
-        signal.raise_signal(signal.SIGINT)
-        assert interrupt.requested
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_other_threads_leave_signals_alone():
-    handlers = []
-
-    def run():
-        with graceful_interrupt():
-            handlers.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert handlers == [signal.getsignal(signal.SIGINT)]

@@ -179,7 +179,7 @@ def test_a_training_interrupted_with_graphs_resumes_without(monkeypatch, tmp_pat
         done = False
 
     whole = fitted(monkeypatch, "trace", None, schedule="cosine")
-    options = {"schedule": "cosine", "checkpoint": tmp_path / "c.pt", "callbacks": [Stop()]}
+    options = {"schedule": "cosine", "checkpoint": tmp_path / "c.bin", "callbacks": [Stop()]}
     with pytest.raises(TrainingInterrupted):
         fitted(monkeypatch, "trace", CallAgain(), **options)
     resumed = fitted(monkeypatch, "trace", None, cuda_graphs=False, **options)

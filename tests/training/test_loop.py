@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 
@@ -10,7 +11,15 @@ from annotrace.crowd import Confusion, crowd_nll
 from annotrace.data import ArraySource
 from annotrace.errors import DivergenceError, TrainingInterrupted
 from annotrace.labels import LabelTable
-from annotrace.training import CrowdData, Randomness, Settings, check_finite, train
+from annotrace.training import (
+    CheckpointSeries,
+    CrowdData,
+    Randomness,
+    Settings,
+    check_finite,
+    loop,
+    train,
+)
 
 N_ITEMS, N_ANNOTATORS, N_CLASSES = 40, 5, 3
 SETTINGS = Settings(epochs=4, batch_size=16, lr=1e-2, schedule="cosine", seed=3)
@@ -46,9 +55,10 @@ class Crowd:
         logits = self.network["classifier"](batch.inputs)
         return crowd_nll(logits, self.network["layer"], batch.row, batch.annotator, batch.label)
 
-    def train(self, settings=SETTINGS, objective=None, **options):
+    def train(self, settings=SETTINGS, objective=None, checkpoint=None, **options):
         items = torch.arange(N_ITEMS)
         objective = objective or self.objective
+        options["checkpoint"] = CheckpointSeries(checkpoint).next("crowd", settings.seed)
         return train(self.network, objective, self.data, items, settings, **options)
 
     def weights(self):
@@ -123,7 +133,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, sparse, stop_a
     scores = [1.0, 0.5, 0.7, 0.6]
     whole = Crowd(sparse)
     expected = whole.train(score=iter(scores).__next__)
-    crowd, checkpoint = Crowd(sparse), tmp_path / "run" / "checkpoint.pt"
+    crowd, checkpoint = Crowd(sparse), tmp_path / "run" / "checkpoint.bin"
 
     def interrupted(batch):
         if crowd.batches == stop_at - 1:
@@ -159,7 +169,7 @@ def test_ctrl_c_without_a_checkpoint_names_the_remedy():
 
 
 def test_a_numpy_score_survives_a_checkpoint(tmp_path):
-    crowd, path = Crowd(), tmp_path / "c.pt"
+    crowd, path = Crowd(), tmp_path / "c.bin"
 
     def interrupted(batch):
         if crowd.batches == 4:
@@ -189,7 +199,7 @@ def test_a_nan_loss_raises_with_the_remedy():
 
 
 def test_ctrl_c_after_the_last_epoch_is_not_lost(tmp_path):
-    crowd, path = Crowd(), tmp_path / "checkpoint.pt"
+    crowd, path = Crowd(), tmp_path / "checkpoint.bin"
 
     def interrupted(epoch):
         if epoch.number == SETTINGS.epochs:
@@ -208,3 +218,45 @@ def test_logits_that_are_not_finite_raise_with_the_row():
     logits[2:4, 1] = float("nan")
     with pytest.raises(DivergenceError, match="for 2 items, the first with row index 2: lower"):
         check_finite(logits)
+
+
+def test_ctrl_c_in_a_long_score_stops_at_once_and_resumes_before_it(tmp_path):
+    whole = Crowd()
+    whole.train(score=lambda: 1.0)
+    crowd, path, n_done = Crowd(), tmp_path / "c.bin", []
+
+    def score():
+        if len(n_done) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        n_done.append(1)
+        return 1.0
+
+    with pytest.raises(TrainingInterrupted, match="Stopped after 1 of 4 epochs"):
+        crowd.train(score=score, checkpoint=path)
+    assert len(n_done) == 1
+    resumed = Crowd()
+    assert len(resumed.train(score=lambda: 1.0, checkpoint=path)) == 4
+    assert same(resumed.weights(), whole.weights())
+
+
+@pytest.mark.parametrize("when", ["progress", "end"])
+def test_a_full_disk_is_one_error_that_keeps_the_previous_checkpoint(tmp_path, monkeypatch, when):
+    path = tmp_path / "c.bin"
+
+    def interrupted(epoch):
+        if epoch.number == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(TrainingInterrupted):
+        Crowd().train(callbacks=[interrupted], checkpoint=path)
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0 if when == "progress" else 60)
+    with pytest.raises(OSError, match="No space left") as raised:
+        Crowd().train(checkpoint=path)
+    assert raised.value.filename == str(path) + (".training" if when == "progress" else "")
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import EMModel
-from annotrace.aggregation.saving import SavableModel, SavedRun
+from annotrace.aggregation.run_reader import SavedRun
+from annotrace.aggregation.run_schema import Array
+from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
@@ -77,6 +80,14 @@ class Aggregation(SavableModel):
     """
 
     random_state: Seed = None
+
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **SavableModel.saved_attributes,
+        "n_iter_": Count,
+        "converged_": bool,
+        "objective_": Array("f", (None,)),
+        "ties_": Array("b", ("items",)),
+    }
 
     def fit(
         self, table: LabelTable, gold: Gold = None, prior_counts: ArrayLike | None = None
@@ -142,14 +153,19 @@ class Aggregation(SavableModel):
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
+        run.check_matrices()
         problem = CrowdProblem(run.table, run.gold, run.arrays.get("prior_counts"))
         model = self._make_model(problem)
+        run.check_modules({"annotators": model})
         model.load_state_dict(run.modules["annotators"])
-        for name, value in run.learned.items():
+        for name, value in run.attributes(self.saved_attributes).items():
             setattr(self, name, value)
-        comparable = problem.is_comparable
+        result, comparable = run.result(model), problem.is_comparable
         self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
-        self._take(run.result(model))
+        shown = (self._state.numpy(), *model.learned().values())
+        if not all(np.isfinite(each).all() for each in shown):
+            raise InputError("Expected an annotator model that gives finite numbers.")
+        self._take(result)
 
     @abstractmethod
     def _make_model(self, problem: CrowdProblem) -> EMModel:

@@ -67,7 +67,8 @@ class EMModel(MatrixModel):
 
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:
     """Return the share of each class among items with labels or a gold class, (n_classes,)."""
-    total = problem.total(posterior)
+    # Items that do not count are subtracted, which may leave a hair below 0.
+    total = problem.total(posterior).clamp_min(0)
     return (total / total.sum()).to(problem.dtype)
 
 

@@ -20,6 +20,7 @@ no iteration lowers. `docs/aggregation.md` has what was tried and what each part
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from torch import Tensor, nn
 
 from annotrace.aggregation.base import IterativeAggregation
 from annotrace.aggregation.em_model import SMALLEST, EMModel
+from annotrace.aggregation.run_schema import FRACTIONS, Array
 from annotrace.crowd.dirichlet import (
     LARGEST,
     VAGUE,
@@ -229,6 +231,10 @@ class Hierarchical(IterativeAggregation):
     """
 
     method: ClassVar[str] = "hierarchical"
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **IterativeAggregation.saved_attributes,
+        "doubt_": Array("f", ("items",), FRACTIONS),
+    }
 
     def _make_model(self, problem: CrowdProblem) -> HierarchicalModel:
         return HierarchicalModel(problem)

@@ -1,4 +1,4 @@
-"""A fitted result as a folder: each file written whole, checked when read, never pickled.
+"""A fitted result as a folder: each file written whole, never pickled.
 
 ::
 
@@ -8,7 +8,8 @@
     model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
     run.json           method, parameters, diagnosis, versions, checksum
 
-The commands add report.html.
+The commands add report.html. `annotrace.run_folder` replaces a run as a whole, and `run_reader`
+reads it back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,70 +29,34 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from annotrace.crowd.annotator_model import AnnotatorModel
-from annotrace.crowd.result import CrowdResult
+from annotrace.aggregation.run_reader import SavedRun
+from annotrace.aggregation.run_schema import CODES, NEVER_SAVED, RESULT, VOCABULARIES
+from annotrace.atomic import atomic_write
 from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
-from annotrace.errors import RunError
-from annotrace.labels import LabelTable
-from annotrace.labels.vocabulary import Names, as_names
-from annotrace.labels.writing import atomic_write, write_classes, write_confusion, write_csv
+from annotrace.labels.vocabulary import Names
+from annotrace.labels.writing import write_classes, write_confusion, write_csv
+from annotrace.run_folder import DESCRIPTION, MODEL, locked, replace_run
 from annotrace.storage import pack_tensors
-from annotrace.version import FORMAT, __version__, versions
-
-_CODES = ("item", "annotator", "label", "truth")
-_VOCABULARIES = ("items", "annotators", "classes")
-_RESULT = ("posterior", "estimate", "prior", "gold", "prior_counts")
-_REQUIRED = {"kind", "method", "params", "learned", "positional", "is_vote", "sha256"}
-
-
-@dataclass(frozen=True)
-class SavedRun:
-    """What a folder holds.
-
-    Attributes
-    ----------
-    description : dict
-        The content of run.json.
-    table : LabelTable
-    arrays : dict of ndarray
-        The arrays of the result.
-    learned : dict
-        Attributes that `fit` set, by name.
-    modules : dict of dict of Tensor
-        The state of each learned module.
-    """
-
-    description: dict[str, Any]
-    table: LabelTable
-    arrays: dict[str, NDArray[Any]]
-    learned: dict[str, Any]
-    modules: dict[str, dict[str, Tensor]]
-
-    @property
-    def gold(self) -> NDArray[np.int32]:
-        """The class of each gold item, -1 elsewhere."""
-        return self.arrays["gold"]
-
-    def result(self, annotator_model: AnnotatorModel | None) -> CrowdResult:
-        """Return the result, with an annotator model that was restored."""
-        return CrowdResult(
-            table=self.table,
-            annotator_model=annotator_model,
-            is_vote=self.description["is_vote"],
-            **self.arrays,
-        )
+from annotrace.version import FORMAT, versions
 
 
 class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
-    """A fitted classifier or aggregation that a folder can hold."""
+    """A fitted classifier or aggregation that a folder can hold.
+
+    A class that learns more than its base declares it in `saved_attributes`: names of attributes
+    that `fit` sets, and their annotations or `Array`. Only these are saved and read back.
+    """
 
     method: ClassVar[str]
+    saved_attributes: ClassVar[Mapping[str, Any]] = {"versions_": dict[str, str]}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "result_")
 
     def save(self, folder: str | Path, *, raw: bool = False) -> None:
         """Write the fitted model to a folder; `annotrace.load` reads it back.
+
+        A run that is there is replaced, with its report. If writing fails, it stays as it is.
 
         Parameters
         ----------
@@ -116,12 +82,15 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
-    """Write a fitted model to a folder, each file whole or not at all; see `SavableModel.save`."""
-    if folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder} is a file; give a folder to save to.")
-    folder.mkdir(parents=True, exist_ok=True)
+    """Replace the run in a folder by a fitted model; other writers are kept out."""
+    with locked(folder), replace_run(folder) as staging:
+        write_run(model, staging, raw=raw)
+
+
+def write_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
+    """Write the files of a fitted model to an empty folder; see `SavableModel.save`."""
     content = pack_tensors(_tensors(model))
-    with atomic_write(folder / "model.safetensors") as file:
+    with atomic_write(folder / MODEL) as file:
         file.write(content)
     result = model.result_
     diagnosis = model.diagnosis_ if result.models_annotators else None
@@ -137,35 +106,12 @@ def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
     write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv", raw=raw)
     if result.annotator_model is not None:
         write_confusion(folder, result.table, result.matrices())
-    else:
-        (folder / "confusion.npz").unlink(missing_ok=True)
     description = _describe(model) | {
         "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-    with atomic_write(folder / "run.json") as file:
+    with atomic_write(folder / DESCRIPTION) as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
-
-
-def read_run(folder: Path) -> SavedRun:
-    """Read a folder that `save_run` wrote.
-
-    Raises
-    ------
-    RunError
-        If the run is missing, damaged, or from another version.
-    """
-    description = _read_description(folder)
-    tensors = _read_tensors(folder, description)
-    learned = {name: tensor.numpy() for name, tensor in _part(tensors, "learned").items()}
-    parts = {name.partition(".")[0] for name in tensors} - {"labels", "result", "learned"}
-    return SavedRun(
-        description,
-        _read_table(_part(tensors, "labels"), description["positional"]),
-        {name: tensor.numpy() for name, tensor in _part(tensors, "result").items()},
-        learned | description["learned"],
-        {part: _part(tensors, part) for part in parts},
-    )
 
 
 def plain_params(model: SavableModel) -> dict[str, Any]:
@@ -173,7 +119,7 @@ def plain_params(model: SavableModel) -> dict[str, Any]:
     params = {
         name: asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
         for name, value in model.get_params(deep=False).items()
-        if name not in ("callbacks", "checkpoint", "device")
+        if name not in NEVER_SAVED
     }
     plain = (str, int, float, dict, np.generic, type(None))
     return {name: value for name, value in params.items() if isinstance(value, plain)}
@@ -181,12 +127,12 @@ def plain_params(model: SavableModel) -> dict[str, Any]:
 
 def _tensors(model: SavableModel) -> dict[str, Tensor]:
     table, result = model.result_.table, model.result_
-    tensors = {f"labels.{name}": _as_tensor(getattr(table, name)) for name in _CODES[:3]}
+    tensors = {f"labels.{name}": _as_tensor(getattr(table, name)) for name in CODES[:3]}
     if table.truth is not None:
         tensors["labels.truth"] = _as_tensor(table.truth)
-    for name in _VOCABULARIES:
+    for name in VOCABULARIES:
         tensors[f"labels.{name}"] = _pack(getattr(table, name))
-    for name in _RESULT:
+    for name in RESULT:
         if getattr(result, name) is not None:
             tensors[f"result.{name}"] = _as_tensor(getattr(result, name))
     for name, value in _learned(model).items():
@@ -199,19 +145,7 @@ def _tensors(model: SavableModel) -> dict[str, Tensor]:
 
 def _learned(model: SavableModel) -> dict[str, Any]:
     """Return the attributes that `fit` set and that do not follow from the result."""
-    known = {id(getattr(model.result_, name)) for name in _RESULT}
-    return {
-        name: value
-        for name, value in vars(model).items()
-        if name.endswith("_")
-        and not name.startswith("_")
-        and name not in ("classes_", "feature_names_in_", "confusion_", "history_")
-        and id(value) not in known
-        and (
-            isinstance(value, bool | int | float | str | dict | list | np.generic)
-            or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
-        )
-    }
+    return {name: getattr(model, name) for name in model.saved_attributes}
 
 
 def _describe(model: SavableModel) -> dict[str, Any]:
@@ -238,64 +172,9 @@ def _as_tensor(array: NDArray[Any]) -> Tensor:
     return torch.from_numpy(np.array(array))
 
 
-def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    prefix = f"{part}."
-    return {k[len(prefix) :]: tensor for k, tensor in tensors.items() if k.startswith(prefix)}
-
-
 def _pack(names: Names) -> Tensor:
     return torch.frombuffer(bytearray(json.dumps(names.tolist()).encode()), dtype=torch.uint8)
 
 
-def _unpack(packed: Tensor) -> Names:
-    names = json.loads(packed.numpy().tobytes().decode())
-    # The classes of a vector of labels may be floats or booleans, which are not turned into text.
-    return np.array(names) if isinstance(names[0], bool | float) else as_names(names)
-
-
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
-
-
-def _read_table(tensors: dict[str, Tensor], positional: bool) -> LabelTable:
-    codes: dict[str, Any] = {name: tensors[name].numpy() for name in _CODES if name in tensors}
-    names: dict[str, Any] = {name: _unpack(tensors[name]) for name in _VOCABULARIES}
-    return LabelTable(**codes, **names, positional=positional)
-
-
-def _read_description(folder: Path) -> dict[str, Any]:
-    path = folder / "run.json"
-    if not path.is_file():
-        raise RunError(
-            f"{folder}: no run here, there is no run.json in it. Give the folder that `annotrace "
-            "fit` or `annotrace aggregate` wrote."
-        )
-    try:
-        description: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        written = int(description["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{path}: damaged, it cannot be read as a run ({error!r}).") from None
-    if written != FORMAT:
-        version = description.get("versions", {}).get("annotrace", "?")
-        remedy = "Update annotrace." if written > FORMAT else "Fit again."
-        raise RunError(
-            f"{folder}: written by annotrace {version} in format {written}; this version, "
-            f"{__version__}, reads format {FORMAT}. {remedy}"
-        )
-    missing = _REQUIRED - set(description)
-    if missing:
-        raise RunError(f"{path}: damaged, it lacks {', '.join(sorted(missing))}.")
-    return description
-
-
-def _read_tensors(folder: Path, description: dict[str, Any]) -> dict[str, Tensor]:
-    from safetensors.torch import load
-
-    path = folder / "model.safetensors"
-    if not path.is_file():
-        raise RunError(f"{folder}: incomplete, there is no model.safetensors in it.")
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != description["sha256"]:
-        raise RunError(f"{path}: damaged, its content is not what run.json says was written.")
-    tensors: dict[str, Tensor] = load(content)
-    return tensors

@@ -19,13 +19,7 @@ from annotrace.cli.options import (
     report_options,
     seed_option,
 )
-from annotrace.cli.output import (
-    RUN_FILES,
-    check_folder,
-    echo_warnings,
-    print_result,
-    write_run_report,
-)
+from annotrace.cli.output import echo_warnings, new_run, print_result, save_with_report
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
@@ -79,14 +73,13 @@ def aggregate(
       annotrace aggregate labels.csv --method dawid-skene --out run
       annotrace aggregate answers.csv --skip unsure --truth gold --out run
     """
-    check_folder(out, RUN_FILES, overwrite)
-    aggregation = _make(method, seed, max_iter)
-    table, layout = labels.read()
-    if not quiet:
-        click.echo(describe_labels(table, layout, learn_truth))
-    _fit(aggregation, table, gold_from_truth(table) if learn_truth else None)
-    aggregation.save(out, raw=raw)
-    where = write_run_report(aggregation, out, report, anonymous=anonymous)
+    with new_run(out, overwrite):
+        aggregation = _make(method, seed, max_iter)
+        table, layout = labels.read()
+        if not quiet:
+            click.echo(describe_labels(table, layout, learn_truth))
+        _fit(aggregation, table, gold_from_truth(table) if learn_truth else None)
+        where = save_with_report(aggregation, out, report, raw=raw, anonymous=anonymous)
     if not quiet:
         print_result(aggregation)
         _print_end(aggregation, out, where)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from annotrace.cli.options import out_options, raw_option, report_options, seed_option
-from annotrace.cli.output import RUN_FILES, check_folder, print_table, write_run_report
+from annotrace.cli.output import new_run, print_table, save_with_report
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,24 +47,24 @@ def demo(out: Path, overwrite: bool, seed: int, report: bool, anonymous: bool, r
     from annotrace.methods import CrowdClassifier
     from annotrace.simulate import pairwise_flippers, simulate_labels
 
-    check_folder(out, RUN_FILES, overwrite)
     # Matrices this small are faster on one thread than on several.
     torch.set_num_threads(1)
-    train, test = load_digits().split(N_TRAIN)
-    # Without diagonal dominance no method can identify the true classes from labels.
-    draw = partial(pairwise_flippers, ANNOTATORS, len(train.classes), SKILL)
-    seed, confusion = dominant_draws(draw, 1, first_seed=seed)[0]
-    table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=seed)
-    click.echo(
-        f"{table.n_items:,} digits, one label for each, by {ANNOTATORS} annotators who are correct "
-        f"{SKILL:.0%} of the time. Training:"
-    )
-    ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
-    _print_scores(ours, train, test, seed)
-    _print_annotators(ours, confusion)
-    ours.save(out, raw=raw)
-    images = load_digits(images=True).split(N_TRAIN)[0].X
-    where = write_run_report(ours, out, report, anonymous=anonymous, images=images)
+    with new_run(out, overwrite):
+        train, test = load_digits().split(N_TRAIN)
+        # Without diagonal dominance no method can identify the true classes from labels.
+        draw = partial(pairwise_flippers, ANNOTATORS, len(train.classes), SKILL)
+        seed, confusion = dominant_draws(draw, 1, first_seed=seed)[0]
+        table = simulate_labels(train.y, confusion, labels_per_item=1, random_state=seed)
+        click.echo(
+            f"{table.n_items:,} digits, one label for each, by {ANNOTATORS} annotators who are "
+            f"correct {SKILL:.0%} of the time. Training:"
+        )
+        ours = CrowdClassifier(random_state=seed, verbose=True).fit(train.X, table)
+        _print_scores(ours, train, test, seed)
+        _print_annotators(ours, confusion)
+        images = load_digits(images=True).split(N_TRAIN)[0].X
+        options = {"anonymous": anonymous, "images": images}
+        where = save_with_report(ours, out, report, raw=raw, **options)
     files = "truth.csv, annotators.csv, confusion.npz and the classifier"
     click.echo(f"\nWrote {out}: {files}. {where}".rstrip())
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from annotrace.cli.options import (
     seed_option,
     source_options,
 )
-from annotrace.cli.output import RUN_FILES, check_folder, print_result, write_run_report
+from annotrace.cli.output import new_run, print_result, save_with_report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
 
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINT = "checkpoint.bin"
 # A batch of larger images does not fit into memory.
 MAX_IMAGE_SIZE = 2048
 
@@ -99,7 +101,7 @@ MAX_IMAGE_SIZE = 2048
 @report_options
 @raw_option
 @quiet_option
-@click.option("--resume", is_flag=True, help="Resume a training that was interrupted by Ctrl-C.")
+@click.option("--resume", is_flag=True, help="Resume a fit that was interrupted.")
 @click.pass_context
 def fit(
     ctx: click.Context,
@@ -144,30 +146,30 @@ def fit(
       annotrace fit labels.csv --features features.npz --method trace --no-recipe --out run
       annotrace fit labels.csv --features features.npz --out run --resume
 
-    Ctrl-C stops and keeps a checkpoint; the same command with --resume continues from it.
+    Ctrl-C stops and keeps a checkpoint, as SIGTERM does; the same command with --resume continues
+    from it.
     """
-    checkpoint = _check_out(out, overwrite, resume)
-    model = _make(method, params, confusion is not None)
-    model.set_params(verbose=not quiet, checkpoint=checkpoint)
-    table, layout = labels.read()
-    size = (image_size, image_size)
-    item, limits = labels.options["item"], labels.limits
-    source = read_source(features, images, size, not grey, item, limits)
-    if keep_unlabelled:
-        source, table = _keep_unlabelled(source, table)
-    if method == "oracle":
-        model.set_params(confusion=_true_matrices(confusion, table))
-    if not quiet:
-        click.echo(describe_labels(table, layout, learn_truth))
-    gold = gold_from_truth(table) if learn_truth else None
-    try:
+    checkpoint = out / CHECKPOINT
+    with _resumable(ctx, checkpoint), new_run(out, overwrite or (resume and checkpoint.exists())):
+        _check_resume(checkpoint, resume)
+        model = _make(method, params, confusion is not None)
+        model.set_params(verbose=not quiet, checkpoint=checkpoint)
+        table, layout = labels.read()
+        size = (image_size, image_size)
+        item, limits = labels.options["item"], labels.limits
+        source = read_source(features, images, size, not grey, item, limits)
+        if keep_unlabelled:
+            source, table = _keep_unlabelled(source, table)
+        if method == "oracle":
+            model.set_params(confusion=_true_matrices(confusion, table))
+        if not quiet:
+            click.echo(describe_labels(table, layout, learn_truth))
+        gold = gold_from_truth(table) if learn_truth else None
         checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
-        model.save(out, raw=raw)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_how_to_resume(ctx, checkpoint)) from None
-    checkpoints.clear()
-    pictures = None if images is None else source
-    where = write_run_report(model, out, report, anonymous=anonymous, images=pictures)
+        pictures = None if images is None else source
+        options = {"anonymous": anonymous, "images": pictures}
+        where = save_with_report(model, out, report, raw=raw, **options)
+        checkpoints.clear()
     if not quiet:
         print_result(model)
         click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}".rstrip())
@@ -175,13 +177,10 @@ def fit(
         click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")
 
 
-def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
-    """Check the folder to write to, and return the path of its checkpoint."""
+def _check_resume(checkpoint: Path, resume: bool) -> None:
+    """Check that there is a checkpoint if and only if the fit is to be resumed."""
     from annotrace.errors import RunError
 
-    checkpoint = out / CHECKPOINT
-    if not (resume and checkpoint.exists()):
-        check_folder(out, RUN_FILES, overwrite)
     if checkpoint.exists() and not resume:
         raise RunError(
             f"{checkpoint} is from an interrupted training; add --resume to continue it, or delete "
@@ -189,7 +188,6 @@ def _check_out(out: Path, overwrite: bool, resume: bool) -> Path:
         )
     if resume and not checkpoint.exists():
         raise RunError(f"There is no {checkpoint} to resume from; leave out --resume.")
-    return checkpoint
 
 
 def _make(method: str, params: dict[str, Any], has_confusion: bool) -> CrowdEstimator:
@@ -247,9 +245,16 @@ def _true_matrices(path: Path | None, table: LabelTable) -> NDArray[Any]:
     return matrices
 
 
-def _how_to_resume(ctx: click.Context, checkpoint: Path) -> str:
-    if not checkpoint.exists():
-        return "Interrupted; there was nothing to save yet."
-    typed = [word for word in ctx.meta["annotrace.arguments"] if word != "--resume"]
-    command = shlex.join(["annotrace", *typed, "--resume"])
-    return f"Interrupted; the training is saved in {checkpoint}. Resume with: {command}"
+@contextmanager
+def _resumable(ctx: click.Context, checkpoint: Path) -> Iterator[None]:
+    """Add to an interrupt how to resume."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not checkpoint.exists():
+            raise KeyboardInterrupt("Interrupted; there was nothing to save yet.") from None
+        typed = [word for word in ctx.meta["annotrace.arguments"] if word != "--resume"]
+        command = shlex.join(["annotrace", *typed, "--resume"])
+        raise KeyboardInterrupt(
+            f"Interrupted; the training is saved in {checkpoint}. Resume with: {command}"
+        ) from None

@@ -59,9 +59,10 @@ class ReadingCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, and the limits below them."""
         records = [
-            (param.name in _NAMES, record)
+            (str(param.name).startswith("max_"), record)
             for param in self.get_params(ctx)
-            if (record := param.get_help_record(ctx)) is not None
+            if isinstance(param, click.Option)
+            and (record := param.get_help_record(ctx)) is not None
         ]
         for is_limit, heading in ((False, "Options"), (True, "Limits on the files that are read")):
             with formatter.section(heading):

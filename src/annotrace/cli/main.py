@@ -6,6 +6,13 @@ Only click is imported before a command runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, current_thread, main_thread
+from types import FrameType
 from typing import Any
 
 import click
@@ -23,7 +30,7 @@ from annotrace.errors import AnnotraceError, describe_os_error
 from annotrace.version import __version__
 
 BAD_INPUT = 2
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 
 
 class OneLineError(click.ClickException):
@@ -36,7 +43,7 @@ class OneLineError(click.ClickException):
 
 
 class Commands(click.Group):
-    """A group that prints the library's errors, the system's, and Ctrl-C in one line."""
+    """A group that prints the library's errors, the system's, Ctrl-C and SIGTERM in one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments as typed, for the command that resumes after Ctrl-C."""
@@ -45,8 +52,10 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        terminated = Event()
         try:
-            return super().invoke(ctx)
+            with terminate_as_ctrl_c(terminated):
+                return super().invoke(ctx)
         except AnnotraceError as error:
             raise OneLineError(str(error)) from None
         except OSError as error:
@@ -55,7 +64,28 @@ class Commands(click.Group):
             raise OneLineError(describe_os_error(error)) from None
         except KeyboardInterrupt as stop:
             click.echo(str(stop) or "Interrupted.", err=True)
-            ctx.exit(INTERRUPTED)
+            ctx.exit(TERMINATED if terminated.is_set() else INTERRUPTED)
+
+
+@contextmanager
+def terminate_as_ctrl_c(terminated: Event) -> Iterator[None]:
+    """Handle SIGTERM as Ctrl-C is handled at that place, and set an event when it comes."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        terminated.set()
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):  # A command in the background of a script ignores Ctrl-C.
+            raise KeyboardInterrupt
+        handler(signal.SIGINT, frame)
+
+    if current_thread() is not main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,3 +114,17 @@ def main() -> None:
 
 for command in (demo, fit, predict, aggregate, report, next_labels, convert, simulate, reproduce):
     main.add_command(command)
+
+
+def run() -> None:
+    """Run the command line as `python -m annotrace`."""
+    try:
+        main(prog_name="annotrace")
+    except SystemExit as stop:
+        if stop.code not in (INTERRUPTED, TERMINATED):
+            raise
+        # With -m, Python forgets the exit code and ends with SIGINT if the interrupt came while it
+        # executed a string, as it does to define dataclasses when modules are imported.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(stop.code)

@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.run_folder import REPORT, RUN_FILES, locked, replace_run
+
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
     from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
 
 MAX_ROWS = 20
-REPORT = "report.html"
-RUN_FILES = (
-    "truth.csv",
-    "annotators.csv",
-    "confusion.npz",
-    "model.safetensors",
-    "run.json",
-    REPORT,
-)
 
 
 def check_folder(folder: Path, files: Iterable[str], overwrite: bool) -> None:
@@ -53,19 +46,29 @@ def check_file(path: Path, overwrite: bool) -> None:
         raise RunError(f"{path} already exists; choose another --out, or add --overwrite.")
 
 
-def write_run_report(
-    model: CrowdEstimator | Aggregation, folder: Path, wanted: bool, **options: Any
+@contextmanager
+def new_run(folder: Path, overwrite: bool) -> Iterator[None]:
+    """Keep other writers out of a folder, and check that no run is overwritten by mistake."""
+    from annotrace.labels.writing import check_writable
+
+    check_writable(folder)
+    with locked(folder):
+        check_folder(folder, RUN_FILES, overwrite)
+        yield
+
+
+def save_with_report(
+    model: CrowdEstimator | Aggregation, folder: Path, wanted: bool, *, raw: bool, **options: Any
 ) -> str:
-    """Write the report of a run if it is wanted, and return a sentence about it."""
-    path = folder / REPORT
-    if not wanted:
-        # A report of an earlier run does not belong to these labels.
-        path.unlink(missing_ok=True)
-        return ""
+    """Replace the run in a locked folder, and return a sentence about its report, if wanted."""
+    from annotrace.aggregation.saving import write_run
     from annotrace.report import write_report
 
-    write_report(model, path, **options)
-    return f"Open {path} in a browser for the report."
+    with replace_run(folder) as staging:
+        write_run(model, staging, raw=raw)
+        if wanted:
+            write_report(model, staging / REPORT, **options)
+    return f"Open {folder / REPORT} in a browser for the report." if wanted else ""
 
 
 @contextmanager

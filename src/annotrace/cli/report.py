@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from annotrace.cli.options import PATH, Images, anonymous_option, image_options, overwrite_option
-from annotrace.cli.output import REPORT, check_file
+from annotrace.cli.output import check_file
+from annotrace.run_folder import REPORT, locked
 
 
 @click.command(short_help="Write the report of a run as a page for managers.")
@@ -49,7 +51,8 @@ def report(
     if out is not None:
         check_file(out, overwrite)
     path = out or run / REPORT
-    model = load(run, device="cpu")
     pictures = None if images is None else images.open()
-    write_report(model, path, anonymous=anonymous, images=pictures, title=title)
+    with nullcontext() if out is not None else locked(run):
+        model = load(run, device="cpu")
+        write_report(model, path, anonymous=anonymous, images=pictures, title=title)
     click.echo(f"Wrote {path}: open it in a browser.")

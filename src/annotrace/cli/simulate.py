@@ -158,7 +158,7 @@ def _label(
 def _write_items(path: Path, items: LabelledSet, first: int, with_truth: bool) -> None:
     import numpy as np
 
-    from annotrace.labels.writing import atomic_write
+    from annotrace.atomic import atomic_write
 
     names = np.array([str(first + k) for k in range(len(items.y))])
     arrays: dict[str, Any] = {"X": items.X, "items": names}

@@ -184,7 +184,9 @@ def _initial_weights(
     odds = (1 - diagonal) / (diagonal * (n_classes - 1))
     if parametrization == "softmax":
         return -math.log(odds) * eye
-    other = inverse_softplus(torch.tensor(math.log1p(math.e) * odds, dtype=torch.float64))
+    other = inverse_softplus(
+        torch.tensor(math.log1p(math.e) * odds, dtype=torch.float64, device="cpu")
+    )
     return eye + (1 - eye) * other.item()
 
 

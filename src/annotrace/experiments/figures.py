@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.atomic import atomic_write
 from annotrace.experiments.results import Result
 from annotrace.experiments.tables import density_name, method_name
-from annotrace.labels.writing import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from annotrace.atomic import atomic_write
 from annotrace.experiments.results import Result
-from annotrace.labels.writing import atomic_write
 
 METHOD_NAMES = {
     "trace": "trace",

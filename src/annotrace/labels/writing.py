@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gzip
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.atomic import atomic_write
 from annotrace.errors import InputError, RunError
 from annotrace.labels.frames import frame_from_table
 
@@ -106,24 +105,6 @@ def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) ->
         np.savez_compressed(file, confusion=confusion, **names)
 
 
-@contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces `path` on success and is deleted on failure."""
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {str(path.parent)!r}. Create it first.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(path)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename is None:
-            error.filename = str(path)  # For a full disk, for example, the name is missing.
-        raise
-
-
 def check_writable(folder: Path) -> None:
     """Check that a folder, or its nearest existing parent, is writable."""
     if folder.exists() and not folder.is_dir():
@@ -157,9 +138,3 @@ def _writer(path: Path, raw: bool) -> Callable[[Any, Any], None]:
             f"{path}: the name must end in .csv, .tsv or .jsonl (.gz may follow), or in .parquet."
         )
     return writers[bare.suffix]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

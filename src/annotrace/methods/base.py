@@ -15,7 +15,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from annotrace.aggregation.saving import SavableModel, SavedRun
+from annotrace.aggregation.run_reader import SavedRun
+from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
@@ -23,7 +24,7 @@ from annotrace.data import ItemSource
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
-from annotrace.labels.vocabulary import plain_names
+from annotrace.labels.vocabulary import check_names, plain_names
 from annotrace.methods.inputs import (
     Items,
     check_learnable,
@@ -66,6 +67,10 @@ from annotrace.version import versions
 SAMPLE = 10_000
 """Rows from which input stages estimate mean and deviation."""
 
+SMALL = 2**18
+"""Modules of this size are built at once when a run is read: the first use of the meta device
+imports 800 modules of torch, which takes more than a second."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
@@ -97,8 +102,9 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
     callbacks : sequence of callable
         Called with every `Epoch`; training stops when one returns True.
     checkpoint : path-like, optional
-        A file that Ctrl-C leaves behind, and from which the same `fit` resumes. Methods that train
-        several times write more, with a number appended to the name.
+        A file that an interrupted `fit` leaves behind, and from which the same `fit` resumes: what
+        finished trainings have learned. The state of the training in progress is in a second
+        file, with ".training" appended to the name.
     warm_start : bool
         Continue from the previous `fit`, as when labels were added: the network keeps its weights,
         annotators keep their matrices by name, and new ones start with the pool's.
@@ -349,19 +355,44 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         self.n_features_in_ = int(np.prod(self.input_shape_))
         self.named_rows_ = described["named_rows"]
         if described["feature_names"]:
+            check_names(described["feature_names"], self.n_features_in_, "feature_names")
             self.feature_names_in_ = np.array(described["feature_names"], dtype=object)
         self.history_ = [Epoch(**epoch) for epoch in described["history"]]
-        for name, value in run.learned.items():
+        for name, value in run.attributes(self.saved_attributes).items():
             setattr(self, name, value)
         device = pick_device(self.device)
         # The run replaces the weights drawn here.
         with Randomness(0, device).initial_weights():
-            self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+            self._build_as_in(run)
             self._build_modules(device)
         for name, module in self.learned_modules().items():
             module.load_state_dict(run.modules[name])
             module.to(device).eval()
         self._set_result(run.result(self.annotator_model_))
+
+    def _build_as_in(self, run: SavedRun) -> None:
+        """Build the network, and check that the tensors of a run are those of all modules.
+
+        If the run claims to be large, nothing is allocated before that: tensors on the meta device
+        have a shape and no memory.
+        """
+        place = torch.device("cpu" if self._claimed_size() <= SMALL else "meta")
+        try:
+            with place:
+                self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+                self._build_modules(place)
+        except (RuntimeError, TypeError, OverflowError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"No network can be built from its parameters: {reason}") from None
+        run.check_modules(self.learned_modules())
+        if place.type == "meta" and not isinstance(self.backbone, nn.Module):
+            self.network_.to_empty(device="cpu")
+
+    def _claimed_size(self) -> int:
+        """Return about how large all modules are, up to a factor of the hidden layers' width."""
+        n_outputs, n_classes = self._n_outputs(), self.table_.n_classes
+        of_annotators = self.table_.n_annotators * n_classes * (n_classes + n_outputs)
+        return self.n_features_in_ + n_outputs + of_annotators
 
     # Steps that methods share
 
@@ -400,7 +431,8 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
         score: Callable[[], float] | None = None,
     ) -> list[Epoch]:
         """Train on some items, as the next training of this fit."""
-        path = self._checkpoints.next()
+        has_path = self._checkpoints.path is not None
+        identity = fingerprint(self, settings, data, self.gold_) if has_path else ""
         return train(
             learned,
             objective,
@@ -410,8 +442,7 @@ class CrowdEstimator(ClassifierMixin, SavableModel):  # type: ignore[misc]
             score=score,
             callbacks=self.callbacks,
             verbose=self.verbose,
-            checkpoint=path,
-            fingerprint="" if path is None else fingerprint(self, settings, data, self.gold_),
+            checkpoint=self._checkpoints.next(identity, settings.seed),
         )
 
     def logits(self, data: CrowdData) -> Tensor:

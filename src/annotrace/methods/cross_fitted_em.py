@@ -24,7 +24,7 @@ The classifier is the mean of the K networks.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -33,6 +33,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from annotrace.aggregation.run_reader import SavedRun
+from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array
 from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.result import CrowdResult
@@ -44,8 +46,8 @@ from annotrace.methods.recipe import MIXUPS, Recipe
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.trace_regularized import TraceRegularized
 from annotrace.methods.warm_start import Previous
-from annotrace.networks import Ensemble, build_backbone
-from annotrace.parameters import AtLeastTwo, Count, NotNegative
+from annotrace.networks import Ensemble, build_backbone, max_saved_size
+from annotrace.parameters import AtLeastTwo, Count, NotNegative, Number, Positive
 from annotrace.training import (
     Batch,
     CrowdData,
@@ -127,6 +129,14 @@ class CrossFittedEM(CrowdEstimator):
     n_init: Count = 4
 
     method: ClassVar[str] = "crossfit"
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **CrowdEstimator.saved_attributes,
+        "fold_": Array("i", ("items",), NOT_NEGATIVE),
+        "label_loss_": list[Number],
+        "epochs_": Count,
+        "mixup_": NotNegative,
+        "temperature_": Positive,
+    }
 
     def _build_modules(self, device: torch.device) -> None:
         sizes = self.table_.n_annotators, self.table_.n_classes
@@ -341,6 +351,20 @@ class CrossFittedEM(CrowdEstimator):
             log_p = self.logits(data).cpu().double().numpy()[unlabelled]
             self._posterior[unlabelled] = np.exp(log_p)
         return self._result(self._posterior, self._oof_proba)
+
+    def restore(self, run: SavedRun) -> None:
+        """Set what `fit` sets from a saved run."""
+        most = max_saved_size(run.modules.get("network", {}))
+        used = int(run.attributes(self.saved_attributes)["fold_"].max()) + 1
+        if not used <= self.n_folds <= most:
+            raise InputError(
+                f"Expected `n_folds` to be at least {used}, as in `fold_`, and at most {most}, the "
+                f"number of networks, but got {self.n_folds}."
+            )
+        super().restore(run)
+
+    def _claimed_size(self) -> int:
+        return self.n_folds * super()._claimed_size()
 
     @property
     def oof_proba_(self) -> NDArray[Any]:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
+from typing import Any, TypeVar
+
+from torch import nn
 
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.registry import AGGREGATIONS
-from annotrace.aggregation.saving import read_run
-from annotrace.errors import RunError
+from annotrace.aggregation.run_reader import MAX_REASON, damaged, read_run
+from annotrace.aggregation.run_schema import NEVER_SAVED, check_fields
+from annotrace.errors import InputError, RunError, first_few
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.recipe import Recipe
 from annotrace.methods.registry import METHODS
 from annotrace.networks import Backbone
+from annotrace.parameters import check_parameters, field_types
+from annotrace.registry import Registry
+from annotrace.training import pick_device
+
+T = TypeVar("T")
 
 
 def load(
     folder: str | Path, *, backbone: Backbone | None = None, device: str = "auto"
 ) -> CrowdEstimator | Aggregation:
     """Read a fitted classifier or aggregation back from the folder that `save` wrote.
+
+    A run may come from a stranger: it is checked in full before anything of it is used, and no code
+    in it is ever executed.
 
     Parameters
     ----------
@@ -31,29 +44,45 @@ def load(
     RunError
         If the run is missing, damaged, or from another version.
     """
+    pick_device(device)
     folder = Path(folder)
     run = read_run(folder)
-    params, method = dict(run.description["params"]), run.description["method"]
-    if run.description["kind"] == "aggregation":
-        aggregation = AGGREGATIONS.make(method, **params)
-        aggregation.restore(run)
-        return aggregation
-    if isinstance(params.get("recipe"), dict):
-        params["recipe"] = Recipe(**params["recipe"])
-    if run.description["custom_backbone"]:
-        if backbone is None:
-            raise RunError(
-                f"{folder}: trained with a network of its own; give it as load(..., backbone=...)."
-            )
-        params["backbone"] = backbone
-    model = METHODS.make(method, **params, device=device)
+    described = run.description
+    with damaged(folder):
+        if described["kind"] == "aggregation":
+            aggregation = _make(AGGREGATIONS, described["method"], described["params"])
+            aggregation.restore(run)
+            return aggregation
+        own: dict[str, Any] = {"device": device}
+        if described["custom_backbone"]:
+            own["backbone"] = _check_backbone(backbone, folder)
+        model = _make(METHODS, described["method"], described["params"], **own)
     try:
         model.restore(run)
-    except RuntimeError as error:
-        if backbone is None:
-            raise
-        reason = str(error).splitlines()[0]
+    except InputError as error:
+        other = "trained with another network than `backbone`, or " if "backbone" in own else ""
+        raise RunError(f"{folder}: {other}damaged. {str(error)[:MAX_REASON]}") from None
+    return model
+
+
+def _check_backbone(backbone: Backbone | None, folder: Path) -> nn.Module:
+    if not isinstance(backbone, nn.Module):
         raise RunError(
-            f"{folder}: trained with another network than `backbone`: {reason}"
-        ) from None
+            f"{folder}: trained with a network of its own; give it as load(..., backbone=...)."
+        )
+    return backbone
+
+
+def _make(registry: Registry[T], method: str, params: dict[str, Any], **own: Any) -> T:
+    """Return an estimator with the parameters of a run, checked, and with some of the caller."""
+    params = dict(params)
+    known = signature(registry[method].factory).parameters.keys() - {*NEVER_SAVED, *own}
+    unknown = sorted(params.keys() - known)
+    if unknown:
+        raise InputError(f"{method!r} has no parameters {first_few(unknown)} that a run can set.")
+    if isinstance(params.get("recipe"), dict):
+        check_fields(params["recipe"], field_types(Recipe))
+        params["recipe"] = Recipe(**params["recipe"])
+    model = registry.make(method, **params, **own)
+    check_parameters(model)
     return model

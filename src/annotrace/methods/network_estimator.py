@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -21,7 +21,7 @@ from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.recipe import Initialization, Recipe, Trained, Trial, is_swapped
 from annotrace.methods.warm_start import Previous
-from annotrace.parameters import Count
+from annotrace.parameters import Count, Positive
 from annotrace.training import (
     Batch,
     CrowdData,
@@ -74,6 +74,11 @@ class NetworkEstimator(CrowdEstimator):
     select: Literal["likelihood", "labels", "truth"] = "likelihood"
     recipe: Recipe | Literal["default", "none"] | None = None
 
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **CrowdEstimator.saved_attributes,
+        "temperature_": Positive,
+        "chosen_": dict[str, str | float | bool | None],
+    }
     recipe_by_default: ClassVar[bool] = False
     repairs_classes: ClassVar[bool] = False
 

@@ -9,12 +9,14 @@ Use it where annotators are unknown, or make the same errors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from annotrace.aggregation.run_schema import DISTRIBUTIONS, Array
 from annotrace.crowd.confusion import Confusion
 from annotrace.crowd.em import posterior
 from annotrace.crowd.label_index import LabelIndex
@@ -51,6 +53,10 @@ class SingleConfusion(NetworkEstimator):
     diagonal: float | None = None
 
     method: ClassVar[str] = "single-cm"
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **NetworkEstimator.saved_attributes,
+        "vote_confusion_": Array("f", ("classes", "classes"), DISTRIBUTIONS),
+    }
 
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Minimise the trace-regularised loss of the votes."""

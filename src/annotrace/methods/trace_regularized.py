@@ -17,9 +17,9 @@ work where most annotators make the same errors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -30,12 +30,21 @@ from annotrace.crowd.sparse_confusion import Parametrization
 from annotrace.crowd.structures import STRUCTURES
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
-from annotrace.parameters import NotNegative, Positive
+from annotrace.parameters import Natural, NotNegative, Positive
 from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 SPARSE_ABOVE = 50_000
 """Weights above which updating all matrices costs more than finding those of the batch, if
 annotators outnumber the labels of a batch."""
+
+
+class Choice(TypedDict):
+    """What a fit has chosen."""
+
+    lam: NotNegative
+    structure: str
+    mixup: NotNegative
+    init: Natural
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,6 +95,10 @@ class TraceRegularized(NetworkEstimator):
     joint: bool | None = None
 
     method: ClassVar[str] = "trace"
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **NetworkEstimator.saved_attributes,
+        "chosen_": Choice,
+    }
     recipe_by_default: ClassVar[bool] = True
     repairs_classes: ClassVar[bool] = True
 

@@ -7,20 +7,21 @@ item it is hard to beat, especially with mixup (Zhang et al., ICLR 2018).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.aggregation import Aggregation, make
-from annotrace.aggregation.saving import SavedRun
+from annotrace.aggregation.run_reader import SavedRun
 from annotrace.crowd.result import CrowdResult
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.recipe import Trial
 from annotrace.methods.targets import TargetEstimator
-from annotrace.parameters import NotNegative
+from annotrace.parameters import Natural, NotNegative
 from annotrace.training import CrowdData, Epoch, Settings
 
 
@@ -50,6 +51,10 @@ class TwoStage(TargetEstimator):
     mixup: NotNegative = 0.0
 
     method: ClassVar[str] = "two-stage"
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **TargetEstimator.saved_attributes,
+        "aggregation_seed_": Natural,
+    }
 
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Minimise the cross-entropy of the aggregated labels."""
@@ -77,8 +82,9 @@ class TwoStage(TargetEstimator):
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run; the aggregation follows from the labels."""
+        run.check_matrices()
         self.table_, self.gold_ = run.table, run.gold
-        self.aggregation_seed_ = run.learned["aggregation_seed_"]
+        self.aggregation_seed_ = run.attributes(self.saved_attributes)["aggregation_seed_"]
         self._aggregate()
         super().restore(run)
 

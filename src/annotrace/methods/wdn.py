@@ -12,13 +12,15 @@ at a time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from annotrace.aggregation.run_schema import DISTRIBUTIONS, Array
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.vocabulary import look_up
 from annotrace.methods.network_estimator import NetworkEstimator
@@ -87,6 +89,10 @@ class WeightedDoctorNet(NetworkEstimator):
     width: Count = 64
 
     method: ClassVar[str] = "wdn"
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **NetworkEstimator.saved_attributes,
+        "weights_": Array("f", ("annotators",), DISTRIBUTIONS),
+    }
 
     def train_once(self, data: CrowdData, settings: Settings, trial: Trial) -> list[Epoch]:
         """Train body and heads, then the weights of the heads."""

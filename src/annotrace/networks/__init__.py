@@ -2,7 +2,7 @@
 
 from annotrace.networks.architectures import cnn4, mlp, resnet9, resnet50
 from annotrace.networks.backbones import BACKBONES, Backbone, build_backbone
-from annotrace.networks.ensemble import Ensemble
+from annotrace.networks.ensemble import Ensemble, max_saved_size
 from annotrace.networks.inputs import ImageInput, Standardize
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Standardize",
     "build_backbone",
     "cnn4",
+    "max_saved_size",
     "mlp",
     "resnet9",
     "resnet50",

@@ -37,7 +37,8 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
         which is copied. Its inputs are float32 and not standardised (images: channels first, uint8
         scaled to 0 to 1).
     sample : Tensor of shape (n, ...)
-        Stored rows, from which mean and standard deviation are estimated.
+        Stored rows, from which mean and standard deviation are estimated. If it is on the meta
+        device, your own module is not tried on it.
     n_classes : int
 
     Returns
@@ -49,7 +50,8 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
     if isinstance(backbone, nn.Module):
         network = copy.deepcopy(backbone)
         checked = nn.Sequential(_input_stage(sample), network)
-        _check_logits(checked, sample, n_classes)
+        if not sample.is_meta:
+            _check_logits(checked, sample, n_classes)
         return checked
     name = ("cnn" if is_images else "mlp") if backbone == "auto" else backbone
     if name in _IMAGE_NETWORKS:

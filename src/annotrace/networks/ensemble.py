@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -36,7 +36,7 @@ class Ensemble(nn.Module):
         self.stage = nn.Sequential(*stages)
         bodies = [list(network.children())[-1] for network in networks]
         self.bodies = _Stacked(bodies) if _is_perceptron(bodies[0]) else _Separate(bodies)
-        self.register_buffer("temperature", torch.ones(()))
+        self.register_buffer("temperature", torch.ones((), device="cpu"))
 
     def each(self, rows: Tensor) -> Tensor:
         """Return the logits of every network, shape (n_networks, n_rows, n_classes).
@@ -73,6 +73,13 @@ class Ensemble(nn.Module):
         """
         for own, other in zip(self.bodies.parameters(), fresh.bodies.parameters(), strict=True):
             own.lerp_(other, share)
+
+
+def max_saved_size(state: Mapping[str, Tensor]) -> int:
+    """Return how many networks the state of an ensemble can be of, before one is built."""
+    separate = {name.split(".")[1] for name in state if name.startswith("bodies.")}
+    first = state.get("bodies.0.weight")
+    return max(len(separate), len(first) if first is not None and first.dim() == 3 else 0)
 
 
 class _Separate(nn.ModuleList):

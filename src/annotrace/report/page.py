@@ -58,7 +58,7 @@ def write_report(
     ... })
     >>> at.write_report(at.aggregation.DawidSkene().fit(table), "report.html")  # doctest: +SKIP
     """
-    from annotrace.labels.writing import atomic_write
+    from annotrace.atomic import atomic_write
 
     page = render(view_of(model, anonymous=anonymous), images=images, title=title)
     with atomic_write(Path(path)) as file:

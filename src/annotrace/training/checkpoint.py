@@ -1,73 +1,31 @@
-"""Checkpoints: stop a training and resume it, with bitwise equal results."""
+"""Checkpoints: stop a fit and resume it, with bitwise equal results.
+
+A fit that trains several networks has two files, whatever their number: one with what each finished
+training has learned, which grows by one record per training, and one with the whole state of the
+training in progress.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import signal
-import threading
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from annotrace.errors import RunError
 from annotrace.seeds import seed_of
 from annotrace.training.batches import CrowdData
+from annotrace.training.records import Record, RecordFile
 from annotrace.training.settings import Settings
-
-FORMAT = 3
 
 # Parameters that do not change the result; the seed is part of the settings.
 _WITHOUT_EFFECT = ("verbose", "callbacks", "checkpoint", "device", "cuda_graphs", "random_state")
-
-
-def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write a checkpoint atomically: a partial file never replaces the previous one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    torch.save({"format": FORMAT, **state}, partial)
-    partial.replace(path)
-
-
-def load_checkpoint(path: Path, fingerprint: str, device: torch.device) -> dict[str, Any]:
-    """Read a checkpoint.
-
-    Raises
-    ------
-    RunError
-        If the file is damaged, from another version, or belongs to another training.
-    """
-    state = _read(path, device)
-    if state["fingerprint"] != fingerprint:
-        raise RunError(
-            f"{path}: belongs to a training with other settings or data; resume with those, or "
-            "delete the file to start again."
-        )
-    return state
-
-
-def _read(path: Path, device: torch.device) -> dict[str, Any]:
-    """Read the tensors and plain values of a checkpoint, and check its format."""
-    try:
-        state = torch.load(path, map_location=device, weights_only=True)
-    except Exception as error:  # for arbitrary bytes torch raises almost anything, KeyError too
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise RunError(
-            f"{path}: the checkpoint is damaged ({reason}); delete it to start again."
-        ) from None
-    if not isinstance(state, dict) or "format" not in state:
-        raise RunError(f"{path}: not a checkpoint of annotrace; use another file name.")
-    if state["format"] != FORMAT:
-        raise RunError(f"{path}: written by another version of annotrace; delete it.")
-    return state
 
 
 class CheckpointSeries:
@@ -79,8 +37,8 @@ class CheckpointSeries:
     Parameters
     ----------
     path : path-like or None
-        The checkpoint of the first training; later ones append a number to the name. None disables
-        checkpoints.
+        The file of finished trainings; that of the training in progress has the same name and
+        ".training". None disables checkpoints.
     """
 
     def __init__(self, path: str | PathLike[str] | None) -> None:
@@ -90,32 +48,125 @@ class CheckpointSeries:
     def seed(self, random_state: Any) -> int:
         """Return the seed of the fit: without a random state, that of the interrupted fit."""
         if random_state is None and self.path is not None and self.path.exists():
-            return int(_read(self.path, torch.device("cpu"))["seed"])
+            first = Checkpoint(self.path, 0)
+            record = first.finished.read(0) or first.read_progress()
+            if record is not None:
+                return int(first.value(record, "seed", int))
         return seed_of(random_state)
 
-    def next(self) -> Path | None:
-        """Return the checkpoint of the next training."""
+    def next(self, fingerprint: str, seed: int) -> Checkpoint | None:
+        """Return the checkpoint of the next training.
+
+        Parameters
+        ----------
+        fingerprint : str
+            Identifies the settings and data. A checkpoint with another one is an error.
+        seed : int
+        """
         if self.path is None:
             return None
-        if self._n_started == 0 and not self.path.exists():
-            # The user deleted the first checkpoint to start again, so the later ones are obsolete.
-            self._remove_from(1)
+        checkpoint = Checkpoint(self.path, self._n_started, fingerprint, seed)
+        if self._n_started == 0 and not checkpoint.finished.exists():
+            # The user deleted it to start again, so a training in progress is obsolete.
+            checkpoint.clear()
         self._n_started += 1
-        return self._numbered(self._n_started - 1)
+        return checkpoint
 
     def clear(self) -> None:
         """Remove all checkpoints."""
         if self.path is not None:
-            self._remove_from(0)
+            Checkpoint(self.path, 0).clear()
 
-    def _remove_from(self, number: int) -> None:
-        while (path := self._numbered(number)).exists():
-            path.unlink()
-            number += 1
 
-    def _numbered(self, number: int) -> Path:
-        assert self.path is not None
-        return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
+class Checkpoint:
+    """What is stored of one training of a fit.
+
+    Parameters
+    ----------
+    path : Path
+        The file of finished trainings.
+    number : int
+        Of the training in the fit, from 0.
+    fingerprint : str
+    seed : int
+    """
+
+    def __init__(self, path: Path, number: int, fingerprint: str = "", seed: int = 0) -> None:
+        self.finished = RecordFile(path)
+        self.in_progress = RecordFile(path.with_name(f"{path.name}.training"))
+        self.number = number
+        self.identity = {"number": number, "fingerprint": fingerprint, "seed": seed}
+
+    def read_finished(self) -> Record | None:
+        """Return the record of the training if it has finished."""
+        record = self.finished.read(self.number) if self.finished.exists() else None
+        return None if record is None else self._checked(record)
+
+    def read_progress(self) -> Record | None:
+        """Return the state of the training if it was interrupted."""
+        if not self.in_progress.exists():
+            return None
+        record = self.in_progress.read(0)
+        if record is None:
+            raise self.in_progress.damaged("it is not complete")
+        # The process may have been killed before it removed the state of a finished training.
+        is_own = self.value(record, "number", int) == self.number
+        return self._checked(record) if is_own else None
+
+    def save(self, record: Record) -> None:
+        """Store the state of the training; the previous one is kept until this one is whole."""
+        self.in_progress.replace(self._identified(record))
+        if not self.finished.exists():
+            self.finished.replace()
+
+    def finish(self, record: Record) -> None:
+        """Store what the finished training has learned."""
+        write = self.finished.append if self.finished.exists() else self.finished.replace
+        write(self._identified(record))
+        self.in_progress.remove()
+
+    def clear(self) -> None:
+        """Remove the files, the training in progress first: alone it would be obsolete."""
+        self.in_progress.remove()
+        self.finished.remove()
+
+    def value(self, record: Record, name: str, kind: type) -> Any:
+        """Return a value of a record, checked to be of a type."""
+        if type(found := record.values.get(name)) is not kind:
+            raise self.damaged(f"`{name}` is not of type {kind.__name__}")
+        return found
+
+    def tensors_like(
+        self, expected: dict[str, Tensor], found: dict[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Return tensors, checked to have the names, shapes and types of others."""
+        if found.keys() != expected.keys():
+            some = sorted(found.keys() ^ expected.keys())[0]
+            raise self.damaged(f"the network and the file differ in {some!r}")
+        for name, tensor in found.items():
+            like = expected[name]
+            if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+                raise self.damaged(f"{name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}")
+            if isinstance(like, nn.Parameter) and not bool(tensor.isfinite().all()):
+                raise self.damaged(f"{name!r} is not finite")
+        return found
+
+    def damaged(self, reason: str) -> RunError:
+        """Return the error that the checkpoint cannot be used."""
+        return self.finished.damaged(reason)
+
+    def _identified(self, record: Record) -> Record:
+        return record._replace(values={**self.identity, **record.values})
+
+    def _checked(self, record: Record) -> Record:
+        if self.identity["fingerprint"] and (
+            self.value(record, "fingerprint", str) != self.identity["fingerprint"]
+        ):
+            raise RunError(
+                f"{self.finished.path}: belongs to a training with other settings or data; resume "
+                "with those, or delete the file to start again."
+            )
+        return record
 
 
 def fingerprint(
@@ -151,32 +202,3 @@ def _as_bytes(value: Any) -> bytes:
     if isinstance(value, np.ndarray):
         return repr((value.shape, value.dtype.str)).encode() + value.tobytes()
     return repr(value).encode()
-
-
-class Interrupt:
-    """Whether the user pressed Ctrl-C."""
-
-    requested = False
-
-
-@contextlib.contextmanager
-def graceful_interrupt() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a request, which the training loop checks between batches.
-
-    The second Ctrl-C raises KeyboardInterrupt. Outside the main thread, where Python cannot handle
-    signals, this does nothing.
-    """
-    interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-
-    def request(number: int, frame: FrameType | None) -> None:
-        interrupt.requested = True
-        signal.signal(signal.SIGINT, previous)
-
-    previous = signal.signal(signal.SIGINT, request)
-    try:
-        yield interrupt
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -6,17 +6,17 @@ import copy
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
 from annotrace.errors import DivergenceError, TrainingInterrupted, count
 from annotrace.training.batches import Batch, CrowdData
-from annotrace.training.checkpoint import graceful_interrupt, load_checkpoint, save_checkpoint
+from annotrace.training.checkpoint import Checkpoint
 from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
 from annotrace.training.devices import autocast
 from annotrace.training.history import Callback, Epoch, show_progress
+from annotrace.training.interrupt import Interrupt, graceful_interrupt
 from annotrace.training.optimizers import scale_learning_rates
 from annotrace.training.settings import Settings
 from annotrace.training.state import TrainingState, start_training
@@ -34,8 +34,7 @@ def train(
     score: Callable[[], float] | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
-    checkpoint: Path | None = None,
-    fingerprint: str = "",
+    checkpoint: Checkpoint | None = None,
 ) -> list[Epoch]:
     """Minimise a loss over minibatches of items; leave the network at its best epoch.
 
@@ -56,25 +55,23 @@ def train(
         Called with every finished epoch; training stops when one returns True.
     verbose : bool
         Whether to show the progress.
-    checkpoint : Path, optional
-        A file that is written on Ctrl-C, every minute and at the end. If it exists, training
-        resumes from it; a finished training is not repeated.
-    fingerprint : str
-        Identifies the settings and data. A checkpoint with another fingerprint is an error.
+    checkpoint : Checkpoint, optional
+        Written on Ctrl-C, every minute and at the end. A training that was interrupted resumes from
+        it; a finished one is not repeated.
 
     Returns
     -------
     list of Epoch
     """
     state = start_training(network, settings, data.device, data.random)
-    if checkpoint is not None and checkpoint.exists():
-        state.load(load_checkpoint(checkpoint, fingerprint, data.device))
+    if checkpoint is not None and _is_finished(state, checkpoint):
+        network.eval()
+        return state.history
     started, saved = time.monotonic() - state.seconds, time.monotonic()
 
     def save() -> None:
         if checkpoint is not None:
-            identity = {"fingerprint": fingerprint, "seed": settings.seed}
-            save_checkpoint(checkpoint, {**identity, **state.to_dict()})
+            checkpoint.save(state.progress())
 
     def stop_if_requested() -> None:
         if interrupt.requested:
@@ -84,7 +81,8 @@ def train(
 
     step = _make_step(state, objective, data, len(items), settings)
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
-        while state.epoch < settings.epochs and not state.finished:
+        scored = None if score is None else _interruptible(score, interrupt)
+        while state.epoch < settings.epochs:
             batches = _shuffled_batches(data, items, settings, state.epoch)
             network.train()
             for item, n_labels in batches[state.batch :]:
@@ -93,7 +91,11 @@ def train(
                     step(item, n_labels)
                 state.batch += 1
                 stop_if_requested()
-            _finish_epoch(state, score, settings, started)
+            try:
+                _finish_epoch(state, scored, settings, started)
+            except KeyboardInterrupt:
+                stop_if_requested()
+                raise
             progress.update(state.history[-1])
             stop = [callback(state.history[-1]) for callback in callbacks]
             stop_if_requested()
@@ -105,9 +107,8 @@ def train(
     if state.best_weights is not None:
         network.load_state_dict(state.best_weights)
     network.eval().zero_grad(set_to_none=True)
-    if not state.finished:
-        state.finished = True
-        save()
+    if checkpoint is not None:
+        checkpoint.finish(state.outcome())
     return state.history
 
 
@@ -128,6 +129,26 @@ def check_finite(logits: Tensor) -> Tensor:
             "scales."
         )
     return logits
+
+
+def _is_finished(state: TrainingState, checkpoint: Checkpoint) -> bool:
+    """Restore what is stored of a training, and return whether it has finished."""
+    if (outcome := checkpoint.read_finished()) is not None:
+        state.load_outcome(outcome, checkpoint)
+        return True
+    if (progress := checkpoint.read_progress()) is not None:
+        state.load_progress(progress, checkpoint)
+    return False
+
+
+def _interruptible(score: Callable[[], float], interrupt: Interrupt) -> Callable[[], float]:
+    """Return a score that Ctrl-C stops; the training then resumes before it."""
+
+    def scored() -> float:
+        with interrupt.at_once():
+            return score()
+
+    return scored
 
 
 def _shuffled_batches(
@@ -216,8 +237,8 @@ def _out_of_patience(state: TrainingState, settings: Settings) -> bool:
     return len(scores) - 1 - scores.index(state.best_score) >= settings.patience
 
 
-def _how_to_resume(state: TrainingState, settings: Settings, checkpoint: Path | None) -> str:
+def _how_to_resume(state: TrainingState, settings: Settings, checkpoint: Checkpoint | None) -> str:
     progress = f"Stopped after {state.epoch} of {settings.epochs} epochs."
     if checkpoint is None:
         return f"{progress} Nothing was saved; pass `checkpoint=` a file name to resume later."
-    return f"{progress} Saved to {checkpoint}; the same call resumes from there."
+    return f"{progress} Saved to {checkpoint.finished.path}; the same call resumes from there."

@@ -153,6 +153,13 @@ def make_optimizers(network: nn.Module, *, lr: float, weight_decay: float) -> li
     return optimizers
 
 
+def state_shapes(optimizer: Optimizer, parameter: Tensor) -> dict[str, torch.Size]:
+    """Return the shapes of what an optimiser of `make_optimizers` keeps for a parameter."""
+    if isinstance(optimizer, RowAdam):
+        return {"averages": torch.Size((len(parameter), 2 * parameter[0].numel() + 2))}
+    return {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
+
+
 def scale_learning_rates(optimizers: Sequence[Optimizer], factor: float) -> None:
     """Set every learning rate to `factor` times its initial value."""
     for optimizer in optimizers:

@@ -134,9 +134,10 @@ def test_before_any_label_abilities_are_zero_and_uncertain():
     assert not model.errors.any()
 
 
-def test_abilities_are_those_of_the_most_probable_labels():
+@pytest.mark.parametrize("n_labels", [1, 20])
+def test_abilities_are_those_of_the_most_probable_labels(n_labels):
     """Labels of a row beyond the first tell less: rows deviate from the ability."""
-    labels, _ = counted(12, n_labels=20)
+    labels, _ = counted(12, n_labels)
     model = AbilityModel.initial(12, 3).fit_abilities(labels)
     weight = (model.strength + 1) / (model.strength + labels.total)
 

@@ -179,3 +179,8 @@ def test_the_columns_of_text_are_counted_in_the_header():
     assert read_delimited(content, "x.csv", Limits(max_columns=4)).frame.width == 4
     with pytest.raises(LimitError, match=r"x\.csv: 4 columns exceed the limit of 3"):
         read_delimited(content, "x.csv", Limits(max_columns=3))
+
+
+def test_blank_columns_at_the_end_are_no_annotators(read_xlsx):
+    written = [["image", "kim", "lee", ""], ["a", "x", "y", ""], ["b", "y", "x", ""]]
+    assert read_xlsx(workbook(written)).annotators.tolist() == ["kim", "lee"]

@@ -81,9 +81,11 @@ def test_the_e_step_clamps_gold_and_sums_the_evidence(table):
 def test_wrong_inputs_are_rejected(table):
     with pytest.raises(InputError, match=r"of shape \(6, 3, 3\) \(annotator, true, reported\)"):
         CrowdProblem(table, None, np.ones((2, 3, 3)))
+    counts = np.ones((6, 3, 3))
     for wrong in (-1.0, np.nan):
+        counts[5, 0, 2] = wrong
         with pytest.raises(InputError, match="`prior_counts` to be 0 or more"):
-            CrowdProblem(table, None, np.full((6, 3, 3), wrong))
+            CrowdProblem(table, None, counts)
 
 
 def test_small_values_are_not_lost_beside_large_ones():

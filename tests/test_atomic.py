@@ -1,5 +1,6 @@
 import errno
 import os
+import stat
 
 import pytest
 
@@ -25,6 +26,19 @@ def test_the_content_is_on_disk_before_it_replaces_the_file(tmp_path, monkeypatc
     monkeypatch.setattr(os, "replace", lambda *paths: (calls.append("replace"), replace(*paths)))
     write(tmp_path / "a", b"new")
     assert calls == ["sync", "replace", "sync"]
+
+
+def test_folders_need_not_be_synced(tmp_path, monkeypatch):
+    sync = os.fsync
+
+    def refuse(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    write(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])

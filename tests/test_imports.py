@@ -36,6 +36,7 @@ FREE = (
     "run_folder",
     "seeds",
     "storage",
+    "threads",
     "undo",
     "version",
 )

@@ -1,17 +1,37 @@
 import os
+import tracemalloc
 
 import pytest
 import torch
 from safetensors.torch import load, save
 
-from annotrace.errors import RunError
-from annotrace.storage import pack_tensors, parse_json, parse_tensors, read_regular
+from annotrace.errors import InputError, RunError
+from annotrace.storage import (
+    check_same_names,
+    check_tensors,
+    join_parts,
+    pack_tensors,
+    parse_json,
+    parse_tensors,
+    read_regular,
+    select_part,
+)
 
 
 class TestReadRegular:
     def test_returns_the_content(self, tmp_path):
         (tmp_path / "a").write_bytes(b"\x00text")
         assert read_regular(tmp_path / "a", 5) == b"\x00text"
+
+    def test_takes_memory_for_the_content_only(self, tmp_path):
+        (tmp_path / "a").write_bytes(b"text")
+        tracemalloc.start()
+        try:
+            read_regular(tmp_path / "a", 2**33)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 2**20
 
     def test_rejects_a_large_file(self, tmp_path):
         (tmp_path / "a").write_bytes(b"12345")
@@ -75,3 +95,45 @@ class TestParseTensors:
         for damaged in (b"", content[:20], content[:-1], claims_much, b"\x80\x04pickle"):
             with pytest.raises(RunError, match="damaged"):
                 parse_tensors(damaged, "model")
+
+
+def test_unknown_names_are_quoted_in_part():
+    given = dict.fromkeys(["a", "\x1b[2J" * 100, "c", "d", "e"])
+    with pytest.raises(InputError, match=r"unknown fields: '\\x1b\[2J") as raised:
+        check_same_names(given, {"a": None})
+    assert len(str(raised.value)) < 300
+
+
+def test_parts_are_joined_and_selected():
+    x, y = torch.zeros(1), torch.ones(2)
+    joined = join_parts(a={"x": x}, ab={"x.y": y})
+    assert joined.keys() == {"a.x", "ab.x.y"}
+    assert select_part(joined, "ab") == {"x.y": y}
+
+
+class TestCheckTensors:
+    layer = torch.nn.BatchNorm1d(2)
+
+    def change(self, **tensors):
+        return {**self.layer.state_dict(), **tensors}
+
+    def check(self, given):
+        check_tensors(given, self.layer.state_dict(keep_vars=True))
+
+    def test_accepts_the_same_and_infinite_buffers(self):
+        self.check(self.layer.state_dict())
+        self.check(self.change(running_var=torch.full((2,), torch.inf)))
+
+    @pytest.mark.parametrize(
+        ("tensor", "message"),
+        [
+            (torch.zeros(3), r"`weight` .* of shape \(2,\), but got torch.float32 of shape \(3,\)"),
+            (torch.zeros(2).double(), "`weight` to be torch.float32 .* but got torch.float64"),
+            (torch.tensor([0.0, torch.inf]), "`weight` to be finite"),
+        ],
+    )
+    def test_rejects_others(self, tensor, message):
+        with pytest.raises(InputError, match=message):
+            self.check(self.change(weight=tensor))
+        with pytest.raises(InputError, match="unknown fields: 'other'"):
+            self.check(self.change(other=tensor))

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from annotrace.errors import AnnotraceError, RunError
+from annotrace.errors import AnnotraceError, InputError, RunError, first_few
 
 # The names that safetensors has for number types.
 _NAMES = {
@@ -64,7 +64,8 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
         size = os.fstat(file.fileno()).st_size
         if size > max_bytes:
             raise RunError(f"{path} has {size:,} bytes, more than {max_bytes:,}.")
-        return file.read(max_bytes)
+        # `read(max_bytes)` would allocate as much, however small the file is.
+        return file.read(size)
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -110,6 +111,56 @@ def parse_tensors(content: bytes, source: str) -> Stored:
         reason = ascii(str(error)[:200])
         raise RunError(f"{source}: damaged, it is not a safetensors file ({reason}).") from None
     return Stored(tensors, header.get("__metadata__") or {})
+
+
+def join_parts(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors of several parts, each named "part.name"."""
+    return {f"{part}.{name}": each for part, named in parts.items() for name, each in named.items()}
+
+
+def select_part(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    """Return the tensors of one part of what `join_parts` returned, by their names in it."""
+    prefix = f"{part}."
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def check_same_names(
+    given: Mapping[str, Any], wanted: Mapping[str, Any], *, optional: tuple[str, ...] = ()
+) -> None:
+    """Raise an `InputError` for names that are missing or unknown."""
+    missing = sorted(wanted.keys() - given.keys() - set(optional))
+    if missing:
+        raise InputError(f"It lacks {', '.join(missing)}.")
+    unknown = sorted(given.keys() - wanted.keys())
+    if unknown:
+        raise InputError(f"It has unknown fields: {first_few(unknown)}.")
+
+
+def check_tensors(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Raise an `InputError` if tensors cannot take the place of others.
+
+    Parameters
+    ----------
+    given : mapping from name to Tensor
+        Read from a file.
+    wanted : mapping from name to Tensor
+        Of the same names, shapes and types. Where it has an `nn.Parameter`, as in
+        ``state_dict(keep_vars=True)``, the tensor given must be finite.
+    """
+    check_same_names(given, wanted)
+    for name, like in wanted.items():
+        tensor = given[name]
+        if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
+            raise InputError(
+                f"Expected `{name}` to be {like.dtype} of shape {tuple(like.shape)}, but got "
+                f"{tensor.dtype} of shape {tuple(tensor.shape)}."
+            )
+        if isinstance(like, nn.Parameter) and not bool(tensor.isfinite().all()):
+            raise InputError(f"Expected `{name}` to be finite.")
 
 
 def _finite(number: str) -> float:

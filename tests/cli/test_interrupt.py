@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from annotrace import version
+from annotrace.training import loop
 
 # A signal to the process itself, so that it always comes in the third epoch.
 INTERRUPTED = """
@@ -24,13 +25,21 @@ finish = loop._finish_epoch
 def finish_and_press_ctrl_c(state, *others):
     finish(state, *others)
     if state.epoch == 3:
-        os.kill(os.getpid(), getattr(signal, os.environ["SIGNAL"]))
+        os.kill(os.getpid(), signal.SIGINT)
 
 loop._finish_epoch = finish_and_press_ctrl_c
 from annotrace.cli.main import main
 main(sys.argv[1:], prog_name="annotrace")
 """
 SOURCE = str(Path(version.__file__).parents[1])
+
+
+@pytest.fixture(autouse=True)
+def handle_ctrl_c():
+    """As in a terminal: a shell starts commands in the background with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
@@ -42,27 +51,30 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def stop_in_the_third_epoch(folder, args, name):
+def stop_in_the_third_epoch(folder, args):
     return subprocess.run(
         [sys.executable, "-c", INTERRUPTED, *args],
         cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE, "SIGNAL": name},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE},
         capture_output=True,
         text=True,
     )
 
 
+def send(name, *_, **__):
+    os.kill(os.getpid(), getattr(signal, name))
+
+
 def args_of(out):
     columns = ["--item", "photo", "--annotator", "who", "--label", "said"]
-    given = ["--features", "features.npz", "--epochs", "8", "--method", "trace"]
+    given = ["--features", "features.npz", "--epochs", "8", "--method", "trace", "--no-report"]
     return ["fit", "labels.csv", *columns, *given, "--out", out]
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-def test_a_stopped_fit_resumes_to_where_an_unbroken_one_ends(annotrace, crowd, name, code):
-    stopped = stop_in_the_third_epoch(crowd, args_of("a run"), name)
-    assert stopped.returncode == code
+def test_a_stopped_fit_resumes_to_where_an_unbroken_one_ends(annotrace, crowd):
+    stopped = stop_in_the_third_epoch(crowd, args_of("a run"))
+    assert stopped.returncode == 130
     output = stopped.stderr.splitlines()[-1]
     assert "saved in a run/checkpoint.bin. Resume with: " in output
     assert "Traceback" not in stopped.stderr
@@ -84,6 +96,22 @@ def test_a_stopped_fit_resumes_to_where_an_unbroken_one_ends(annotrace, crowd, n
         assert (crowd / "a run" / name).read_bytes() == (crowd / "unbroken" / name).read_bytes()
 
 
+def test_sigterm_keeps_the_checkpoint_too(annotrace, crowd, monkeypatch):
+    finish = loop._finish_epoch
+
+    def finish_and_stop(state, *others):
+        finish(state, *others)
+        if state.epoch == 3:
+            send("SIGTERM")
+
+    monkeypatch.setattr(loop, "_finish_epoch", finish_and_stop)
+    stopped = annotrace(*args_of("run"))
+    assert stopped.exit_code == 143
+    assert "saved in run/checkpoint.bin. Resume with: " in stopped.stderr.splitlines()[-1]
+    left = {path.name for path in (crowd / "run").iterdir()}
+    assert left == {"checkpoint.bin", "checkpoint.bin.training"}
+
+
 def test_ctrl_c_while_the_run_is_written_loses_nothing(annotrace, crowd, monkeypatch):
     def stopped(*_):
         raise KeyboardInterrupt
@@ -97,10 +125,6 @@ def test_ctrl_c_while_the_run_is_written_loses_nothing(annotrace, crowd, monkeyp
     assert resumed.exit_code == 0, resumed.output
     assert (crowd / "run" / "run.json").exists()
     assert not (crowd / "run" / "checkpoint.bin").exists()
-
-
-def send(name, *_, **__):
-    os.kill(os.getpid(), getattr(signal, name))
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])

@@ -58,3 +58,7 @@ def test_help_lists_the_limits_by_themselves(annotrace, command):
     assert "--max-size SIZE" in listed
     assert "--max-size" not in options
     assert "--out" in options
+
+
+def test_iterations_are_not_a_limit_on_files(annotrace):
+    assert "--max-iter" in annotrace("aggregate", "--help").stdout.partition("Limits on")[0]

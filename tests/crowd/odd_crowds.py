@@ -177,8 +177,8 @@ def gold_for_items_without_labels_only() -> OddCrowd:
 
 
 @_labels
-def two_hundred_classes_of_three_hundred_items() -> OddCrowd:
-    return _crowd(_answers(300, 0.7, 200)[0], n_classes=200)
+def a_hundred_classes_of_two_hundred_items() -> OddCrowd:
+    return _crowd(_answers(200, 0.7, 100)[0], n_classes=100)
 
 
 @_labels

@@ -3,6 +3,9 @@ import os
 import struct
 import subprocess
 import sys
+import threading
+import time
+import warnings
 import zlib
 from contextlib import suppress
 
@@ -12,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image, PngImagePlugin
 
-from annotrace.data import ImageFolder
+from annotrace.data import ImageFolder, decoding
 from annotrace.data.decoding import read_image
 from annotrace.errors import InputError
 
@@ -63,7 +66,7 @@ def one_scan_per_colour(image):
 
 
 def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
-    (tmp_path / "bomb.png").write_bytes(png_bomb(13_000))
+    (tmp_path / "bomb.png").write_bytes(png_bomb(9_000))
     code = (
         "import resource, sys, numpy as np\n"
         "from annotrace.data import ImageFolder\n"
@@ -78,7 +81,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(tmp_path):
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True
     )
     message, kilobytes = done.stdout.splitlines()
-    assert "bomb.png has 13,000 x 13,000 pixels" in message
+    assert "bomb.png has 9,000 x 9,000 pixels" in message
     assert int(kilobytes) < 20_000
 
 
@@ -200,3 +203,16 @@ def test_a_damaged_image_is_an_image_or_one_error(tmp_path, sample, flips, cut):
     images = ImageFolder(tmp_path, size=(4, 4), max_pixels=10**6)
     with suppress(InputError):
         assert images.load(np.array([0])).shape == (1, 4, 4, 3)
+
+
+def test_threads_leave_the_filters_of_warnings_as_they_were(tmp_path, monkeypatch):
+    Image.new("L", (4, 4)).save(tmp_path / "x.png")
+    monkeypatch.setattr(decoding, "_decode", lambda *_: time.sleep(0.1))
+    before = list(warnings.filters)
+    threads = [threading.Thread(target=read_image, args=(tmp_path / "x.png",)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert warnings.filters == before

@@ -83,7 +83,7 @@ def in_parquet(**columns):
         (lambda path: path.mkdir(), "is a folder"),
         (lambda path: path.write_text("1,2\n"), "is not an npy, npz or parquet file"),
         (lambda path: path.write_bytes(b"PAR1 not really PAR1"), "damaged parquet"),
-        (lambda path: path.write_bytes(b"PK\x03\x04 not really"), "is damaged"),
+        (lambda path: path.write_bytes(b"PK\x03\x04 not really"), "is a damaged zip file"),
         (pickled, "pickle can run code"),
         (in_npz(features=X), "has no array `X`; it has features"),
         (in_npz(X=X, items=np.array(["a"])), "Expected 2 names in items of"),

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image
 
-from annotrace.cli import options
 from annotrace.data import ImageFolder, ItemSource
-from annotrace.data.decoding import MAX_PIXELS
 from annotrace.errors import InputError
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
@@ -215,7 +213,3 @@ def test_the_limit_on_pixels_can_be_raised(tmp_path):
     with pytest.raises(InputError, match=r"x\.png has 40 x 30 pixels .* 1,199 .*\(--max-pixels\)"):
         ImageFolder(tmp_path, max_pixels=1199).load(np.array([0]))
     assert ImageFolder(tmp_path, max_pixels=1200).load(np.array([0])).shape == (1, 64, 64, 3)
-
-
-def test_the_limit_on_the_command_line_is_that_of_the_library():
-    assert options.MAX_PIXELS == MAX_PIXELS

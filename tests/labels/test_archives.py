@@ -36,5 +36,5 @@ def test_members_count_together():
 def test_damage_gets_one_line(method, place):
     content = bytearray(packed(method, a=b"some text" * 9).getvalue())
     content[place] ^= 0xFF
-    with pytest.raises(InputError, match=r"a\.zip is damaged: "):
+    with pytest.raises(InputError, match=r"a\.zip is a damaged zip file"):
         read_all(io.BytesIO(bytes(content)))

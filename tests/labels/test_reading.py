@@ -113,7 +113,7 @@ BAD_FILES = {
     "UTF-16": (CSV.encode("utf-16"), {}, "is UTF-16 text. Save it as UTF-8"),
     "broken gzip": (gzip.compress(CSV.encode(), mtime=0)[:-12], {}, "the gzip file is damaged"),
     "broken parquet": (b"PAR1" + b"x" * 50 + b"PAR1", {}, "damaged parquet"),
-    "broken npz": (npz(A=np.eye(3, dtype=int))[:-40], {}, "is damaged"),
+    "broken npz": (npz(A=np.eye(3, dtype=int))[:-40], {}, "is a damaged zip file"),
     "broken json line": (json_lines(CSV) + '{"task": 3,\n', {}, "line 5: not JSON"),
     "json line that is no object": (json_lines(CSV) + "3\n", {}, "line 5: not a JSON object"),
     "json line without a field": (

@@ -141,7 +141,7 @@ def test_workbooks_and_csv_files_of_a_folder_are_one_table(read_xlsx, tmp_path):
         (workbook([]), "the first sheet is empty"),
         (workbook([HEADER]), "has a header and no rows below it"),
         (workbook([["item", "item"], ["a", "b"]]), "columns 1 and 2 are both named 'item'"),
-        (workbook([HEADER])[:900], "is damaged"),
+        (workbook([HEADER])[:900], "is a damaged zip file"),
     ],
 )
 def test_bad_workbooks_get_one_line(read_xlsx, content, message):

@@ -157,6 +157,19 @@ def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, sparse, stop_a
     assert same(whole.weights(), repeated.weights())
 
 
+def test_a_training_that_is_stopped_when_its_patience_ends_does_not_continue(tmp_path):
+    settings = Settings(epochs=5, batch_size=16, patience=2)
+    path, scores = tmp_path / "checkpoint.bin", iter([3.0, 4.0, 4.0, 1.0, 1.0])
+
+    def interrupted(epoch):
+        if epoch.number == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(TrainingInterrupted):
+        Crowd().train(settings, checkpoint=path, score=scores.__next__, callbacks=[interrupted])
+    assert len(Crowd().train(settings, checkpoint=path, score=scores.__next__)) == 3
+
+
 def test_ctrl_c_without_a_checkpoint_names_the_remedy():
     crowd = Crowd()
 

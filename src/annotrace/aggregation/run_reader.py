@@ -29,7 +29,6 @@ from annotrace.aggregation.run_schema import (
     VOCABULARIES,
     Array,
     check_fields,
-    check_same_names,
 )
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
@@ -39,7 +38,15 @@ from annotrace.labels.codes import check_codes
 from annotrace.labels.vocabulary import Names, as_names
 from annotrace.parameters import field_types
 from annotrace.run_folder import DESCRIPTION, MODEL, read_unchanged, run_file
-from annotrace.storage import parse_json, parse_tensors, read_regular
+from annotrace.storage import (
+    check_same_names,
+    check_tensors,
+    join_parts,
+    parse_json,
+    parse_tensors,
+    read_regular,
+    select_part,
+)
 from annotrace.version import FORMAT, __version__
 
 MAX_BYTES = {DESCRIPTION: 2**24, MODEL: 2**33}
@@ -107,16 +114,12 @@ class SavedRun:
         Buffers may be infinite, as the logarithm of zero is, but not NaN.
         """
         check_same_names(self.modules, modules)
-        for part, module in modules.items():
-            given, wanted = self.modules[part], module.state_dict()
-            check_same_names(given, wanted)
-            weights = {name for name, _ in module.named_parameters()}
-            for name, like in wanted.items():
-                tensor = given[name]
-                _check_like(f"{part}.{name}", tensor, like)
-                bad = ~tensor.isfinite() if name in weights else tensor.isnan()
-                if bad.any():
-                    raise InputError(f"Expected `{part}.{name}` to be finite.")
+        given = join_parts(**self.modules)
+        states = {part: each.state_dict(keep_vars=True) for part, each in modules.items()}
+        check_tensors(given, join_parts(**states))
+        for name, tensor in given.items():
+            if tensor.isnan().any():
+                raise InputError(f"Expected `{name}` to be finite.")
 
     def result(self, annotator_model: AnnotatorModel | None) -> CrowdResult:
         """Return the result, with an annotator model that was restored."""
@@ -146,7 +149,7 @@ def read_run(folder: Path) -> SavedRun:
     with damaged(folder / MODEL):
         tensors = parse_tensors(content, str(folder / MODEL)).tensors
         parts = {name.partition(".")[0] for name in tensors}
-        by_part = {part: _part(tensors, part) for part in sorted(parts)}
+        by_part = {part: select_part(tensors, part) for part in sorted(parts)}
         labels = by_part.pop("labels", {})
         table = _read_table(labels, description["positional"], str(folder / MODEL))
         arrays = _as_arrays(by_part.pop("result", {}))
@@ -239,11 +242,6 @@ def _sizes(table: LabelTable) -> dict[str, int]:
     }
 
 
-def _part(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    prefix = f"{part}."
-    return {k[len(prefix) :]: tensor for k, tensor in tensors.items() if k.startswith(prefix)}
-
-
 def _as_arrays(tensors: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
     for name, tensor in tensors.items():
         if tensor.dtype not in _DTYPES:
@@ -268,11 +266,3 @@ def _unpack(what: str, packed: Tensor, source: str) -> Names:
         return np.array(names) if kinds <= {float, bool} else as_names(names)
     except UnicodeEncodeError:
         raise InputError(f"Expected `{what}` to be text that UTF-8 can hold.") from None
-
-
-def _check_like(name: str, given: Tensor, wanted: Tensor) -> None:
-    if (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
-        raise InputError(
-            f"Expected `{name}` to be {wanted.dtype} of shape {tuple(wanted.shape)}, but got "
-            f"{given.dtype} of shape {tuple(given.shape)}."
-        )

@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.errors import InputError, first_few
+from annotrace.errors import InputError
 from annotrace.parameters import Count, Natural, NotNegative, Number, Rule, check_value
+from annotrace.storage import check_same_names
 
 CODES = ("item", "annotator", "label", "truth")
 VOCABULARIES = ("items", "annotators", "classes")
@@ -179,15 +180,3 @@ def check_fields(
             wanted[name].check(name, value, sizes or {})
         else:
             check_value(name, value, wanted[name])
-
-
-def check_same_names(
-    given: Mapping[str, Any], wanted: Mapping[str, Any], *, optional: tuple[str, ...] = ()
-) -> None:
-    """Raise an `InputError` for names that are missing or unknown."""
-    missing = sorted(wanted.keys() - given.keys() - set(optional))
-    if missing:
-        raise InputError(f"It lacks {', '.join(missing)}.")
-    unknown = sorted(given.keys() - wanted.keys())
-    if unknown:
-        raise InputError(f"It has unknown fields: {first_few(unknown)}.")

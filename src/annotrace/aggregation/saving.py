@@ -24,7 +24,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -36,7 +35,7 @@ from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
 from annotrace.labels.vocabulary import Names
 from annotrace.labels.writing import write_classes, write_confusion, write_csv
 from annotrace.run_folder import DESCRIPTION, MODEL, locked, replace_run
-from annotrace.storage import pack_tensors
+from annotrace.storage import join_parts, pack_tensors
 from annotrace.version import FORMAT, versions
 
 
@@ -127,20 +126,15 @@ def plain_params(model: SavableModel) -> dict[str, Any]:
 
 def _tensors(model: SavableModel) -> dict[str, Tensor]:
     table, result = model.result_.table, model.result_
-    tensors = {f"labels.{name}": _as_tensor(getattr(table, name)) for name in CODES[:3]}
-    if table.truth is not None:
-        tensors["labels.truth"] = _as_tensor(table.truth)
-    for name in VOCABULARIES:
-        tensors[f"labels.{name}"] = _pack(getattr(table, name))
-    for name in RESULT:
-        if getattr(result, name) is not None:
-            tensors[f"result.{name}"] = _as_tensor(getattr(result, name))
-    for name, value in _learned(model).items():
-        if isinstance(value, np.ndarray):
-            tensors[f"learned.{name}"] = _as_tensor(value)
-    for part, module in model.learned_modules().items():
-        tensors |= {f"{part}.{name}": each for name, each in module.state_dict().items()}
-    return tensors
+    labels = _as_tensors({name: getattr(table, name) for name in CODES})
+    labels |= {name: _pack(getattr(table, name)) for name in VOCABULARIES}
+    modules = {part: module.state_dict() for part, module in model.learned_modules().items()}
+    return join_parts(
+        labels=labels,
+        result=_as_tensors({name: getattr(result, name) for name in RESULT}),
+        learned=_as_tensors(_learned(model)),
+        **modules,
+    )
 
 
 def _learned(model: SavableModel) -> dict[str, Any]:
@@ -168,8 +162,10 @@ def _describe(model: SavableModel) -> dict[str, Any]:
     }
 
 
-def _as_tensor(array: NDArray[Any]) -> Tensor:
-    return torch.from_numpy(np.array(array))
+def _as_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return those values that are arrays as tensors."""
+    arrays = {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
+    return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
 
 def _pack(names: Names) -> Tensor:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import click
+
+from annotrace.limits import FEATURE_LIMITS, LABEL_LIMITS, Limits
 
 _UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -20,23 +23,33 @@ def parse_size(text: str) -> int:
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
+class LimitOption(click.Option):
+    """An option that `ReadingCommand` lists among the limits."""
+
+
 def _option(name: str, help: str, type: Callable[[str], int] = int, metavar: str = "N") -> Any:
-    return click.option(name, type=type, metavar=metavar, help=help)
+    return click.option(name, cls=LimitOption, type=type, metavar=metavar, help=help)
 
 
+_SIZES = f"{LABEL_LIMITS.max_size // 2**30}GB; features {FEATURE_LIMITS.max_size // 2**30}GB"
+_RATIOS = f"{LABEL_LIMITS.max_expansion}; features {FEATURE_LIMITS.max_expansion}"
 _OPTIONS = (
-    _option("--max-size", "Bytes, unpacked.  [default: 4GB; features 64GB]", parse_size, "SIZE"),
+    _option("--max-size", f"Bytes, unpacked.  [default: {_SIZES}]", parse_size, "SIZE"),
     _option(
         "--max-expansion",
-        "Ratio of unpacked to packed size, above 128MB.  [default: 200; features 1000]",
+        f"Ratio of unpacked to packed size, above 128MB.  [default: {_RATIOS}]",
     ),
-    _option("--max-columns", "Columns of a table.  [default: 50000]"),
+    _option("--max-columns", f"Columns of a table.  [default: {LABEL_LIMITS.max_columns}]"),
     _option(
-        "--max-cell", "Characters of the name of an item, annotator or class.  [default: 131072]"
+        "--max-cell",
+        "Characters of the name of an item, annotator or class.  "
+        f"[default: {LABEL_LIMITS.max_cell}]",
     ),
-    _option("--max-depth", "Nested levels of JSON, XML or columns.  [default: 100]"),
+    _option(
+        "--max-depth",
+        f"Nested levels of JSON, XML or columns.  [default: {LABEL_LIMITS.max_depth}]",
+    ),
 )
-_NAMES = ("max_size", "max_expansion", "max_columns", "max_cell", "max_depth")
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,7 +57,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_limits(**options: Any) -> Any:
-        limits = {name: options.pop(name) for name in _NAMES}
+        limits = {name: options.pop(name) for name in (part.name for part in fields(Limits))}
         given = {name: value for name, value in limits.items() if value is not None}
         return command(**options, limits=given)
 
@@ -59,7 +72,7 @@ class ReadingCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, and the limits below them."""
         records = [
-            (str(param.name).startswith("max_"), record)
+            (isinstance(param, LimitOption), record)
             for param in self.get_params(ctx)
             if isinstance(param, click.Option)
             and (record := param.get_help_record(ctx)) is not None

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.label_files import FORMATS, LabelFiles
-from annotrace.cli.limits import limit_options
+from annotrace.cli.limits import LimitOption, limit_options
 from annotrace.cli.output import echo_warnings
+from annotrace.limits import FEATURE_LIMITS, MAX_PIXELS
 
 if TYPE_CHECKING:
     from annotrace.data import ImageFolder, ItemSource
@@ -23,8 +24,6 @@ Decorator = Callable[[Command], Command]
 PATH = click.Path(path_type=Path)
 # The largest seed that both numpy and torch accept.
 MAX_SEED = 2**32 - 1
-# That of `ImageFolder`, which is imported only where it is used.
-MAX_PIXELS = 64_000_000
 
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
@@ -161,6 +160,7 @@ def _image_options(help: str) -> list[Decorator]:
         ),
         click.option(
             "--max-pixels",
+            cls=LimitOption,
             type=click.IntRange(min=1),
             default=MAX_PIXELS,
             show_default=True,
@@ -194,7 +194,6 @@ def read_source(
 ) -> ItemSource:
     """Read the features, whose item column may be `item`, or open the folder of images."""
     from annotrace.data import read_features
-    from annotrace.limits import FEATURE_LIMITS
 
     if features is not None and images is None:
         return read_features(features, item=item, limits=replace(FEATURE_LIMITS, **(limits or {})))

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from annotrace.errors import InputError
+from annotrace.limits import MAX_PIXELS
 from annotrace.storage import open_regular
+from annotrace.threads import GLOBAL_STATE
 
-# At most 8 bytes per pixel are in use at a time (an image and its converted copy): half a gigabyte.
-# Cameras of more pixels write JPEG, which is decoded at a reduced size.
-MAX_PIXELS = 64_000_000
+# What `MAX_PIXELS` counts with.
 _BYTES_PER_PIXEL = 8
 # Metadata of small images.
 _METADATA_BYTES = 2**20
@@ -48,8 +48,9 @@ def read_image(
     PIL.Image.Image
         In mode "L" or "RGB".
     """
-    with open_within(path, root) as file, warnings.catch_warnings():
-        # Damaged metadata do not matter, and bombs are refused here.
+    with open_within(path, root) as file, GLOBAL_STATE, warnings.catch_warnings():
+        # Damaged metadata do not matter, and bombs are refused here. The filters are those of all
+        # threads, so that one decodes at a time.
         warnings.filterwarnings("ignore", module="PIL")
         try:
             return _decode(file, path, min_side, max_pixels)

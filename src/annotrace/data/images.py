@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from annotrace.data.decoding import MAX_PIXELS, open_within, read_image
+from annotrace.data.decoding import open_within, read_image
 from annotrace.errors import InputError, count, first_few
 from annotrace.labels.vocabulary import Names, as_names, as_text, check_names, look_up
+from annotrace.limits import MAX_PIXELS
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp")
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import IO
 
 from annotrace.errors import InputError
-from annotrace.labels.files import size_of
+from annotrace.labels.files import damage_as_error, size_of
 from annotrace.limits import Limits
 
 _ENCRYPTED = 0x1
@@ -28,17 +28,12 @@ def open_archive(file: IO[bytes], source: str, limits: Limits) -> Iterator[zipfi
     Damage that is found while members are read raises `InputError` too.
     """
     packed_size = size_of(file)
-    try:
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            limits.check_size(sum(member.file_size for member in members), packed_size, source)
-            for member in members:
-                _check_member(member, source)
-            yield archive
-    except InputError:
-        raise
-    except _DAMAGE as error:
-        raise InputError(f"{source} is damaged: {' '.join(str(error).split())}.") from None
+    with damage_as_error(source, "zip", *_DAMAGE), zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        limits.check_size(sum(member.file_size for member in members), packed_size, source)
+        for member in members:
+            _check_member(member, source)
+        yield archive
 
 
 def _check_member(member: zipfile.ZipInfo, source: str) -> None:

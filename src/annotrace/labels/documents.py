@@ -19,7 +19,7 @@ from annotrace.labels.columns import has_item_column
 from annotrace.labels.files import decode_text, open_unpacked, read_bytes
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_values
-from annotrace.limits import Limits
+from annotrace.limits import LABEL_LIMITS, Limits
 
 HEAD = 20
 _NESTED = frozenset([list, dict])
@@ -54,6 +54,8 @@ class Document:
         Returns the content as a sheet; by default it is made from the records.
     arrays : callable or None
         Returns the arrays of an npy or npz file by name.
+    limits : Limits
+        Those of the file, for JSON in its records.
     """
 
     path: Path
@@ -62,6 +64,7 @@ class Document:
     records: Callable[[], Iterator[tuple[int, Any]]] | None = None
     make_sheet: Callable[[], Sheet] | None = None
     arrays: Callable[[], Mapping[str, NDArray[Any]]] | None = None
+    limits: Limits = LABEL_LIMITS
 
     def place(self, number: int) -> str:
         """Return the name of a record for messages."""

@@ -97,12 +97,16 @@ def damage_as_error(source: str, kind: str, *errors: type[Exception]) -> Iterato
     """Raise `InputError` for errors and panics of the library that reads a kind of file."""
     try:
         yield
+    except InputError:
+        raise
     except BaseException as error:
         # A panic of a library in Rust is no Exception, and its class cannot be imported.
         if not isinstance(error, errors) and type(error).__name__ != "PanicException":
             raise
-        reason = str(error).strip().split("\n", 1)[0].rstrip(".")
-        raise InputError(f"{source} is a damaged {kind} file ({reason}).") from None
+        reason = (str(error).strip() or type(error).__name__).split("\n", 1)[0].rstrip(".")
+        raise InputError(
+            f"{source} is a damaged {kind} file ({reason}). Copy or export it again."
+        ) from None
 
 
 def size_of(file: IO[bytes]) -> int:

@@ -126,7 +126,8 @@ def open_document(path: str | Path, limits: Limits = LABEL_LIMITS) -> Document:
         start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
     check_known(start, str(path))
     opened = (kind.open(path, start, limits) for kind in FILE_TYPES)
-    return next(document for document in opened if document is not None)
+    document = next(document for document in opened if document is not None)
+    return replace(document, limits=limits)
 
 
 def _read_sheets(

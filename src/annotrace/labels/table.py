@@ -23,6 +23,7 @@ from annotrace.labels.codes import (
     split_positions,
 )
 from annotrace.labels.columns import ColumnNames
+from annotrace.labels.counting import LabelCounting
 from annotrace.labels.frames import (
     POLARS,
     array_from_table,
@@ -38,7 +39,7 @@ from annotrace.limits import LABEL_LIMITS, Limits
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LabelTable:
+class LabelTable(LabelCounting):
     """Labels as three columns of int32 codes with three vocabularies; immutable.
 
     Labels are sorted by item, so that the labels of item k are rows ``offsets[k]`` to
@@ -282,31 +283,6 @@ class LabelTable:
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in compared)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(n_items, n_annotators): the shape of the wide form, whose rows are items."""
-        return self.n_items, self.n_annotators
-
-    @property
-    def n_items(self) -> int:
-        """Number of items, with or without labels."""
-        return len(self.items)
-
-    @property
-    def n_annotators(self) -> int:
-        """Number of annotators, with or without labels."""
-        return len(self.annotators)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels."""
-        return len(self.label)
-
-    @property
     def nbytes(self) -> int:
         """Memory of the arrays in bytes, without text longer than 15 bytes."""
         arrays = (getattr(self, part.name) for part in fields(self))
@@ -315,24 +291,6 @@ class LabelTable:
     def replace(self, **changes: Any) -> LabelTable:
         """Return a table with some attributes changed, after checking them."""
         return dataclasses.replace(self, **changes)
-
-    def labels_per_item(self) -> NDArray[np.int64]:
-        """Count the labels of each item, shape (n_items,)."""
-        return np.diff(self.offsets)
-
-    def labels_per_annotator(self) -> NDArray[np.int64]:
-        """Count the labels of each annotator, shape (n_annotators,)."""
-        return np.bincount(self.annotator, minlength=self.n_annotators).astype(np.int64)
-
-    def labels_per_class(self) -> NDArray[np.int64]:
-        """Count the labels of each class, shape (n_classes,)."""
-        return np.bincount(self.label, minlength=self.n_classes).astype(np.int64)
-
-    def votes(self) -> NDArray[np.int64]:
-        """Count the labels of each item and class, shape (n_items, n_classes)."""
-        cell = self.item.astype(np.int64) * self.n_classes + self.label
-        votes = np.bincount(cell, minlength=self.n_items * self.n_classes)
-        return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
 
     def select_items(self, selection: ArrayLike) -> LabelTable:
         """Select items by code or mask, in the given order; annotators and classes stay."""

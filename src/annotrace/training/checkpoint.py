@@ -18,8 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from annotrace.errors import RunError
+from annotrace.errors import InputError, RunError
 from annotrace.seeds import seed_of
+from annotrace.storage import check_tensors
 from annotrace.training.batches import CrowdData
 from annotrace.training.records import Record, RecordFile
 from annotrace.training.settings import Settings
@@ -139,16 +140,11 @@ class Checkpoint:
     def tensors_like(
         self, expected: dict[str, Tensor], found: dict[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Return tensors, checked to have the names, shapes and types of others."""
-        if found.keys() != expected.keys():
-            some = sorted(found.keys() ^ expected.keys())[0]
-            raise self.damaged(f"the network and the file differ in {some!r}")
-        for name, tensor in found.items():
-            like = expected[name]
-            if (tensor.shape, tensor.dtype) != (like.shape, like.dtype):
-                raise self.damaged(f"{name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}")
-            if isinstance(like, nn.Parameter) and not bool(tensor.isfinite().all()):
-                raise self.damaged(f"{name!r} is not finite")
+        """Return tensors, checked to be able to replace others; see `check_tensors`."""
+        try:
+            check_tensors(found, expected)
+        except InputError as error:
+            raise self.damaged(str(error).rstrip(".")) from None
         return found
 
     def damaged(self, reason: str) -> RunError:

@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from annotrace.training.devices import GLOBAL_STATE
+from annotrace.threads import GLOBAL_STATE
 from annotrace.training.optimizers import RowAdam, make_capturable
 
 Step: TypeAlias = Callable[[Tensor, int], None]

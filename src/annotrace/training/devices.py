@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
 import torch
 
 from annotrace.errors import InputError
+from annotrace.threads import GLOBAL_STATE
 
 Precision: TypeAlias = Literal["float32", "bf16", "fp16"]
 
 _HALF: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
-
-GLOBAL_STATE = threading.RLock()
-"""Held while process-wide state of torch or Python is changed, or is not the caller's."""
 
 _flags_before: list[tuple[bool, bool]] = []
 

@@ -64,7 +64,7 @@ def train(
     list of Epoch
     """
     state = start_training(network, settings, data.device, data.random)
-    if checkpoint is not None and _is_finished(state, checkpoint):
+    if checkpoint is not None and _restore(state, checkpoint):
         network.eval()
         return state.history
     started, saved = time.monotonic() - state.seconds, time.monotonic()
@@ -82,7 +82,7 @@ def train(
     step = _make_step(state, objective, data, len(items), settings)
     with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
         scored = None if score is None else _interruptible(score, interrupt)
-        while state.epoch < settings.epochs:
+        while state.epoch < settings.epochs and not _out_of_patience(state, settings):
             batches = _shuffled_batches(data, items, settings, state.epoch)
             network.train()
             for item, n_labels in batches[state.batch :]:
@@ -99,16 +99,12 @@ def train(
             progress.update(state.history[-1])
             stop = [callback(state.history[-1]) for callback in callbacks]
             stop_if_requested()
-            if any(stop) or _out_of_patience(state, settings):
+            if any(stop):
                 break
             if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 save()
                 saved = time.monotonic()
-    if state.best_weights is not None:
-        network.load_state_dict(state.best_weights)
-    network.eval().zero_grad(set_to_none=True)
-    if checkpoint is not None:
-        checkpoint.finish(state.outcome())
+    _finish(state, checkpoint)
     return state.history
 
 
@@ -131,7 +127,7 @@ def check_finite(logits: Tensor) -> Tensor:
     return logits
 
 
-def _is_finished(state: TrainingState, checkpoint: Checkpoint) -> bool:
+def _restore(state: TrainingState, checkpoint: Checkpoint) -> bool:
     """Restore what is stored of a training, and return whether it has finished."""
     if (outcome := checkpoint.read_finished()) is not None:
         state.load_outcome(outcome, checkpoint)
@@ -228,6 +224,15 @@ def _finish_epoch(
     if held_out is not None and held_out < state.best_score:
         state.best_score = held_out
         state.best_weights = copy.deepcopy(state.network.state_dict())
+
+
+def _finish(state: TrainingState, checkpoint: Checkpoint | None) -> None:
+    """Leave the network at its best epoch, and store what it has learned."""
+    if state.best_weights is not None:
+        state.network.load_state_dict(state.best_weights)
+    state.network.eval().zero_grad(set_to_none=True)
+    if checkpoint is not None:
+        checkpoint.finish(state.outcome())
 
 
 def _out_of_patience(state: TrainingState, settings: Settings) -> bool:

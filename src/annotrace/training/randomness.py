@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from annotrace.training.devices import GLOBAL_STATE
+from annotrace.threads import GLOBAL_STATE
 
 
 class Randomness:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from annotrace.atomic import atomic_write, named_errors, remove_partial, sync_file
 from annotrace.errors import RunError
-from annotrace.storage import open_regular, pack_tensors, parse_json, parse_tensors
+from annotrace.storage import open_regular, pack_tensors, parse_json, parse_tensors, select_part
 
 FORMAT = 4
 _NAME = b"annotrace checkpoint "
@@ -33,18 +32,8 @@ class Record(NamedTuple):
     values: dict[str, Any]
 
     def part(self, name: str) -> dict[str, Tensor]:
-        """Return the tensors whose name begins with a part, without that part."""
-        prefix = f"{name}."
-        return {
-            key.removeprefix(prefix): tensor
-            for key, tensor in self.tensors.items()
-            if key.startswith(prefix)
-        }
-
-
-def named_parts(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors of several parts, each with its part in the name, as `Record.part`."""
-    return {f"{part}.{key}": each for part, named in parts.items() for key, each in named.items()}
+        """Return the tensors of one part of what `join_parts` returned."""
+        return select_part(self.tensors, name)
 
 
 class RecordFile:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from annotrace.storage import join_parts
 from annotrace.training.checkpoint import Checkpoint
 from annotrace.training.history import Epoch
 from annotrace.training.optimizers import make_optimizers, state_shapes
 from annotrace.training.randomness import Randomness
-from annotrace.training.records import Record, named_parts
+from annotrace.training.records import Record
 from annotrace.training.settings import Settings
 
 
@@ -40,7 +41,7 @@ class TrainingState:
     def progress(self) -> Record:
         """Return the whole state, with which a training continues."""
         best = torch.tensor(self.best_score, dtype=torch.float64)
-        tensors = named_parts(
+        tensors = join_parts(
             network=self.network.state_dict(),
             best=self.best_weights or {},
             **{f"optimizer{k}": _moments(each) for k, each in enumerate(self.optimizers)},
@@ -55,7 +56,7 @@ class TrainingState:
     def outcome(self) -> Record:
         """Return what a finished training leaves: weights, history and random state."""
         random = {str(k): state for k, state in enumerate(self.random.state())}
-        tensors = named_parts(network=self.network.state_dict(), random=random)
+        tensors = join_parts(network=self.network.state_dict(), random=random)
         return Record({**tensors, "history": _pack_history(self.history)}, {})
 
     def load_outcome(self, record: Record, checkpoint: Checkpoint) -> None:

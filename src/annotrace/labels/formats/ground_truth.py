@@ -15,7 +15,7 @@ from typing import Any
 from annotrace.errors import InputError
 from annotrace.labels.documents import EXPORT_AGAIN, Document, parse_json
 from annotrace.labels.formats.base import Answers, Format, Questions, Record, records_of
-from annotrace.limits import LABEL_LIMITS
+from annotrace.limits import Limits
 
 _ALL_WORKERS = "annotationsFromAllWorkers"
 _METADATA = "-metadata"
@@ -65,7 +65,8 @@ def _read(document: Document, questions: Questions, item: str | None) -> Answers
             name = record.item(item, ["source-ref", "source"])
             answers = _all_workers(record)
         for answer in answers:
-            elements = {key: _chosen(value) for key, value in _content(answer).items()}
+            content = _content(answer, document.limits)
+            elements = {key: _chosen(value) for key, value in content.items()}
             chosen = questions.choose(elements, record.place)
             yield answer.answer(name, answer.fields.get("workerId"), chosen)
 
@@ -81,14 +82,14 @@ def _all_workers(record: Record) -> list[Record]:
     )
 
 
-def _content(answer: Record) -> dict[str, Any]:
+def _content(answer: Record, limits: Limits) -> dict[str, Any]:
     """Return the form that the worker filled in; it may be JSON within JSON."""
     content = answer.fields.get("answerContent")
     if content is None:
         content = answer.part("annotationData", dict).get("content")
     if isinstance(content, str):
         try:
-            content = parse_json(content, answer.place, LABEL_LIMITS)
+            content = parse_json(content, answer.place, limits)
         except json.JSONDecodeError as error:
             raise InputError(
                 f"{answer.place}: the answer of a worker is not JSON ({error.msg})."

@@ -26,12 +26,13 @@ soak: export OMP_NUM_THREADS = 1
 soak: .venv/test
 	$(BIN)/python benchmarks/soak.py --minutes $(MINUTES) $(if $(OUT),--out $(OUT))
 
-# Whether the tests notice changes of the code: all in crowd/, a sample in labels/.
+# Whether the tests notice changes of the code: all in crowd/, 300 in labels/; `make mutants SAMPLE=9`.
 mutants: .venv/test
 	mkdir -p runs
 	$(BIN)/python benchmarks/mutation.py crowd --workers $(WORKERS) --out runs/mutants.jsonl \
-		--tests tests/crowd tests/aggregation tests/diagnosis
-	$(BIN)/python benchmarks/mutation.py labels --workers $(WORKERS) --out runs/mutants.jsonl --sample 300
+		--tests tests/crowd tests/aggregation tests/diagnosis $(if $(SAMPLE),--sample $(SAMPLE))
+	$(BIN)/python benchmarks/mutation.py labels --workers $(WORKERS) --out runs/mutants.jsonl \
+		--sample $(or $(SAMPLE),300)
 
 # Known vulnerabilities of the installed packages. Builds such as torch 2.13+cpu are audited as 2.13;
 # --strict fails if the database does not know a package, which otherwise counts as no finding.

@@ -3,7 +3,8 @@
 The changes: comparisons, arithmetic and boolean operators, numbers, True and False, bounds of
 slices, conditions, functions with an opposite (`min` and `max`), the order of two arguments,
 keyword arguments (left out), return values (None), statements that only call or raise (left out).
-Types, docstrings, messages, other strings, assertions and branches for GPUs are not changed.
+Types, docstrings, messages, other strings, assertions and branches for GPUs are not changed, nor
+is the order of arguments that does not matter (`maximum`).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ OPPOSITES = {
 }
 OPPOSITES |= {second: first for first, second in OPPOSITES.items()}
 SWAPS = COMPARISONS | ARITHMETIC | {ast.And: ast.Or, ast.Or: ast.And}
+COMMUTATIVE = ("min", "max", "minimum", "maximum", "dot", "transpose", "addcmul_", "array_equal")
 NOT_RUN = ("annotation", "returns", "type_params")
 # Assertions in all but name: their removal changes nothing in correct code.
 ASSERTIONS = ("strict", None)
@@ -198,13 +200,15 @@ def replacements(parent: ast.AST, field: str, node: ast.AST) -> Iterator[ast.AST
 
 def change_call(node: ast.Call) -> Iterator[ast.AST]:
     """Yield a call with swapped arguments, without each keyword, and of the opposite function."""
-    if len(node.args) > 1 and not any(isinstance(given, ast.Starred) for given in node.args[:2]):
+    part = {ast.Name: "id", ast.Attribute: "attr"}.get(type(node.func), "")
+    name = getattr(node.func, part, None)
+    starred = any(isinstance(given, ast.Starred) for given in node.args[:2])
+    if len(node.args) > 1 and not starred and name not in COMMUTATIVE:
         yield changed(node, lambda copy: copy.args.insert(0, copy.args.pop(1)))
     for place, keyword in enumerate(node.keywords):
         if keyword.arg not in ASSERTIONS:
             yield changed(node, lambda copy, k=place: copy.keywords.pop(k))
-    part = {ast.Name: "id", ast.Attribute: "attr"}.get(type(node.func), "")
-    if (name := getattr(node.func, part, None)) in OPPOSITES:
+    if name in OPPOSITES:
         yield changed(node, lambda copy: setattr(copy.func, part, OPPOSITES[name]))
 
 

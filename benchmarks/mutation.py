@@ -13,7 +13,7 @@ tests.
 A mutant is killed if a test fails, or if the tests take more than ten times their processor time
 ("timeout"). It survives if all tests pass, or if no test executes its line. The script prints the
 survivors and the share of killed mutants. With the same `--out`, mutants that were killed before
-are not run again, unless their file has changed. Linux and macOS only.
+are not run again, unless their file or mutants.py has changed. Linux and macOS only.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import os
 os.environ |= {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 import argparse
+import gc
 import hashlib
 import importlib
 import importlib.abc
@@ -51,6 +52,7 @@ from mutants import Mutant, find_mutants, mutate
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
+OPERATORS = ROOT / "benchmarks" / "mutants.py"
 IMPORTED = (
     "torch",
     "scipy.optimize",
@@ -138,8 +140,8 @@ class MutantLoader(SourceFileLoader, importlib.abc.MetaPathFinder):
 def run_tests(names: list[str], folder: Path, *plugins: object) -> int:
     """Run tests in this process, which is a child, and return pytest's exit status."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    # The plugins of packages that the parent has imported keep their plain assertions.
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    # A rewrite of all assertions would take half of the time of a mutant.
+    options += ["--assert=plain", "--tb=short"]
     base = f"--basetemp={folder / str(os.getpid())}"
     return int(pytest.main([*options, base, *names], plugins=[*plugins, QuickFailures()]))
 
@@ -187,15 +189,19 @@ def record_tests(paths: list[str], files: set[str], folder: Path) -> list[Test]:
 def choose_tests(mutant: Mutant, tests: list[Test]) -> list[Test]:
     """Return the tests that execute a line of the mutant, the fastest first, while time lasts.
 
-    Code outside functions runs on import: it concerns every test that executes the file.
+    Code outside functions runs on import: it concerns every test that executes the file, and those
+    of the file's own tests that execute only methods that a decorator has made.
     """
     lines = set(range(mutant.line, mutant.end_line + 1))
-    chosen = [
-        test
-        for test in tests
-        if (executed := test.lines.get(mutant.file))
-        and (not mutant.in_function or lines.intersection(executed))
-    ]
+    own = f"/test_{Path(mutant.file).name}::"
+
+    def concerns(test: Test) -> bool:
+        executed = test.lines.get(mutant.file, ())
+        if mutant.in_function:
+            return not lines.isdisjoint(executed)
+        return bool(executed) or own in test.name
+
+    chosen = [test for test in tests if concerns(test)]
     chosen.sort(key=lambda test: test.seconds)
     spent = list(accumulate(test.seconds for test in chosen))
     return [test for test, total in zip(chosen, spent, strict=True) if total <= ENOUGH_SECONDS]
@@ -248,11 +254,12 @@ class Runs:
 
 
 def describe(mutant: Mutant) -> dict[str, Any]:
-    """Return a mutant as a record; the digest is that of its file."""
+    """Return a mutant as a record; the digest is that of its file and of the operators."""
     path = Path(mutant.file)
+    source = path.read_bytes() + OPERATORS.read_bytes()
     return {
         "file": str(path.relative_to(ROOT)),
-        "digest": hashlib.sha256(path.read_bytes()).hexdigest()[:12],
+        "digest": hashlib.sha256(source).hexdigest()[:12],
         "number": mutant.number,
         "line": mutant.line,
         "old": mutant.old,
@@ -329,6 +336,8 @@ def import_packages() -> None:
         if importlib.util.find_spec(name):
             importlib.import_module(name)
     sys.modules["torch"].set_num_threads(1)
+    # pytest collects garbage before it ends: in a child, not that of the parent.
+    gc.freeze()
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ def changes(folder, source):
         ("a[b:]", {("b:", ":")}),
         ("a = f(b, c)", {("f(b, c)", "f(c, b)")}),
         ("a = f(*b, c)", set()),
+        ("a = b.maximum(c, d)", {("b.maximum(c, d)", "b.minimum(c, d)")}),
         ("a = f(b=c, d=e)", {("f(b=c, d=e)", "f(d=e)"), ("f(b=c, d=e)", "f(b=c)")}),
         ("a = b.min()", {("b.min()", "b.max()")}),
         ("a = max(b)", {("max(b)", "min(b)")}),

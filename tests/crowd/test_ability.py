@@ -1,6 +1,9 @@
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
-from scipy.stats import betabinom
+from scipy.optimize import minimize_scalar
+from scipy.stats import betabinom, norm
 
 from annotrace.crowd.ability import SLIPS, STRENGTHS, AbilityModel, LabelCounts
 
@@ -40,6 +43,7 @@ def test_rows_that_deviate_from_the_ability_make_a_weak_prior():
     together, apart = (fit(counted(strength=strength)[0]) for strength in (None, 5.0))
     assert together.strength > 30
     assert 2 < apart.strength < 12
+    assert fit(counted(strength=0.3)[0]).strength == 1
 
 
 def test_errors_that_all_make_alike_have_a_strong_prior():
@@ -59,9 +63,46 @@ def test_labels_as_likely_correct_as_any_other_carry_no_information():
     np.testing.assert_allclose(known.information(even, np.ones((1, 2))), 100 / 4)
 
 
+def test_information_is_the_sum_of_squared_scores_of_labels():
+    rng = np.random.default_rng(0)
+    responsibility = rng.dirichlet([1.0, 1.0], 60)  # of the true classes of one annotator's labels
+    reported = rng.integers(0, 2, 60)
+    one_hot = np.eye(2)[reported]
+    counts, squares = responsibility.T @ one_hot, np.square(responsibility).T @ one_hot
+    labels = LabelCounts(counts[None], squares[None])
+    accuracy = np.array([[0.7, 0.4]])
+    correct = responsibility[np.arange(60), reported]
+    mean = (responsibility @ accuracy[0]).mean()
+    expected = np.square(correct - mean).sum()
+    found = labels.information(accuracy, np.ones((1, 2)))
+    assert found[0] == pytest.approx(expected)
+    assert labels.information(accuracy, np.full((1, 2), 0.25))[0] == pytest.approx(expected / 4)
+    # Nor is it ever more than that of known items.
+    known = LabelCounts(counts[None], counts[None])
+    complete = counts.sum(1) @ (accuracy * (1 - accuracy))[0]
+    assert known.information(accuracy, np.ones((1, 2)))[0] == pytest.approx(complete)
+
+
 def test_certain_labels_count_fully():
     labels, _ = counted(20)
     np.testing.assert_allclose(labels.effective_share(), 1)
+    nothing = np.zeros((1, 2, 2))
+    np.testing.assert_allclose(LabelCounts(nothing, nothing).effective_share(), 1)
+
+
+def test_uncertain_labels_of_one_kind_count_by_the_share_of_the_other():
+    counts = 1e6 * np.array([[[0.8, 0.2], [0.4, 0.6]]])
+    half_right, half_wrong = counts.copy(), counts.copy()
+    half_right[:, [0, 1], [0, 1]] /= 2
+    half_wrong[:, [0, 1], [1, 0]] /= 2
+    for squares, expected in ((half_right, [0.9, 0.8]), (half_wrong, [0.6, 0.7])):
+        share = LabelCounts(counts, squares).effective_share()
+        np.testing.assert_allclose(share, [expected], atol=1e-4)
+    few = LabelCounts(np.array([[[3.0, 1.0], [0.0, 0.0]]]), np.array([[[1.0, 1.0], [0.0, 0.0]]]))
+    accuracy = 3.5 / 5
+    p = (3 + 2 * accuracy) / 6
+    expected = (1 - p) * (1 + accuracy) / (3 + accuracy) + p
+    np.testing.assert_allclose(few.effective_share(), [[expected, 1]])
 
 
 def test_the_pool_starts_with_half_a_label_of_each_kind():
@@ -90,3 +131,37 @@ def test_before_any_label_abilities_are_zero_and_uncertain():
     model = AbilityModel.initial(2, 3)
     assert model.ability.tolist() == [0, 0]
     assert model.variance.tolist() == [model.spread**2] * 2
+    assert not model.errors.any()
+
+
+@pytest.mark.parametrize("n_labels", [1, 20])
+def test_abilities_are_those_of_the_most_probable_labels(n_labels):
+    """Labels of a row beyond the first tell less: rows deviate from the ability."""
+    labels, _ = counted(12, n_labels)
+    model = AbilityModel.initial(12, 3).fit_abilities(labels)
+    weight = (model.strength + 1) / (model.strength + labels.total)
+
+    def loss(ability, r):
+        accuracy = labels.expected_accuracy(np.array([ability]))[0]
+        logs = labels.right[r] * np.log(accuracy) + labels.wrong[r] * np.log(1 - accuracy)
+        return -weight[r] @ logs - norm.logpdf(ability, model.centre, model.spread)
+
+    best = [minimize_scalar(loss, args=(r,)).x for r in range(12)]
+    np.testing.assert_allclose(model.ability, best, atol=0.01)
+
+
+def test_a_model_cannot_be_changed():
+    with pytest.raises(FrozenInstanceError):
+        AbilityModel.initial(2, 3).strength = 1.0
+
+
+def test_an_annotator_without_labels_varies_as_the_crowd():
+    counts = counted(20)[0].counts
+    counts[7] = 0
+    model = fit(LabelCounts(counts, counts))
+    assert model.ability[7] == model.centre
+    assert model.variance[7] == pytest.approx(model.spread**2)
+    nothing = np.zeros((3, 2, 2))
+    initial = AbilityModel.initial(3, 2)
+    unchanged = initial.fit(LabelCounts(nothing, nothing))
+    assert (unchanged.centre, unchanged.spread) == pytest.approx((0, initial.spread))

@@ -69,6 +69,10 @@ def test_errors_name_the_rule_and_the_remedy():
         Confusion(2, 3, parametrization="relu")
     with pytest.raises(InputError, match=r"at least 1 / n_classes and below 1, but got 0\.2"):
         Confusion(2, 3, diagonal=0.2)
+    with pytest.raises(InputError, match="`n_annotators` to be"):
+        Confusion(2.5, 3)
+    with pytest.raises(InputError, match="`n_classes` to be"):
+        Confusion(2, 1)
     sparse, one = Confusion(2, 3, sparse=True), torch.tensor([1])
     with pytest.raises(InputError, match="needs the batch"):
         sparse.mean_trace()
@@ -92,3 +96,25 @@ def test_a_pooled_layer_takes_given_matrices():
 def test_repr_names_the_parametrization():
     shown = "Confusion(2, 3, parametrization='softplus', sparse=True)"
     assert repr(Confusion(2, 3, sparse=True)) == shown
+
+
+def test_the_papers_start_set_again_has_the_same_weights():
+    layer = Confusion(2, 4)
+    start = layer.weight.detach().clone()
+    layer.set_matrices(layer.matrices())
+    torch.testing.assert_close(layer.weight.detach(), start)
+
+
+def test_an_annotator_without_labels_has_no_weight_in_the_mean_trace():
+    layer = Confusion(3, 2, sparse=True, frequency=torch.tensor([0.5, 0.0, 0.25]))
+    weights = layer.trace_weights(torch.tensor([0, 1, 2]), n_rows=4)
+    torch.testing.assert_close(weights, torch.tensor([0.25, 0.0, 0.5]))
+
+
+@pytest.mark.parametrize("changed", ["annotator", "label"])
+def test_bytes_are_not_taken_for_masks(changed):
+    layer = Confusion(2, 3, sparse=True)
+    given = {"annotator": torch.tensor([0, 1]), "label": torch.tensor([2, 1])}
+    given[changed] = given[changed].byte()
+    with pytest.raises(InputError, match=f"{changed} to be of int64 or int32"):
+        layer.log_likelihood(**given)

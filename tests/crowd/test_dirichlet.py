@@ -3,11 +3,15 @@ from itertools import pairwise
 
 import pytest
 import torch
+from scipy.stats import gamma
 
 from annotrace.crowd.dirichlet import (
+    SMALLEST,
+    VAGUE,
     difference,
     divergence,
     expected_log,
+    log_vague,
     update_pool,
     weighted_counts,
 )
@@ -83,3 +87,23 @@ def test_counts_never_weigh_more_than_they_are():
     assert (weighted <= counts + 1e-12).all()
     assert not weighted[counts == 0].any()
     assert rate.shape == (5, 3)
+
+
+def test_where_nothing_is_counted_the_pool_is_uniform():
+    nothing = torch.zeros(4, 2, 3, dtype=torch.float64)
+    alpha = torch.rand(1, 2, 3, dtype=torch.float64) + 0.1
+    torch.testing.assert_close(update_pool(nothing, alpha), torch.ones_like(alpha))
+
+
+def test_a_class_that_is_never_reported_stays_possible():
+    counts = torch.tensor([9.0, 0.0], dtype=torch.float64).expand(1000, 1, 2)
+    alpha = torch.full((1, 1, 2), 1e-3, dtype=torch.float64)
+    assert update_pool(counts, alpha)[0, 0, 1] == SMALLEST
+
+
+def test_strengths_have_a_gamma_prior():
+    strength = torch.tensor([0.5, 20.0, 3.0], dtype=torch.float64)
+    gained = log_vague(strength) - log_vague(torch.ones(3, dtype=torch.float64))
+    prior = gamma(1 + VAGUE, scale=1 / VAGUE)
+    expected = (prior.logpdf(strength) - prior.logpdf(1)).sum()
+    assert gained.item() == pytest.approx(expected)

@@ -88,5 +88,6 @@ def test_counts_become_matrices():
     counts = torch.tensor([[[8.0, 2.0], [1.0, 4.0]], [[0.0, 0.0], [3.0, 0.0]]])
     expected = [[[8.5 / 11, 2.5 / 11], [1.5 / 6, 4.5 / 6]], [[0.5, 0.5], [3.5 / 4, 0.5 / 4]]]
     np.testing.assert_allclose(matrices_from_counts(counts.double(), 0.5), expected)
+    np.testing.assert_allclose(matrices_from_counts(counts)[0], [[0.8, 0.2], [0.2, 0.8]])
     pool = torch.tensor([[1.0, 1.0], [0.0, 2.0]])
     np.testing.assert_allclose(matrices_from_counts(counts, pool)[1], [[0.5, 0.5], [0.6, 0.4]])

@@ -206,7 +206,7 @@ def test_indices_may_be_of_32_bits(joint):
     losses[1].backward()
 
 
-@pytest.mark.parametrize("loss", [crowd_nll, partial(trace_regularized_nll, lam=0.01)])
+@pytest.mark.parametrize("loss", [crowd_nll, joint_nll, partial(trace_regularized_nll, lam=0.01)])
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

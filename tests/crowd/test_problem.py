@@ -81,6 +81,17 @@ def test_the_e_step_clamps_gold_and_sums_the_evidence(table):
 def test_wrong_inputs_are_rejected(table):
     with pytest.raises(InputError, match=r"of shape \(6, 3, 3\) \(annotator, true, reported\)"):
         CrowdProblem(table, None, np.ones((2, 3, 3)))
+    counts = np.ones((6, 3, 3))
     for wrong in (-1.0, np.nan):
+        counts[5, 0, 2] = wrong
         with pytest.raises(InputError, match="`prior_counts` to be 0 or more"):
-            CrowdProblem(table, None, np.full((6, 3, 3), wrong))
+            CrowdProblem(table, None, counts)
+
+
+def test_small_values_are_not_lost_beside_large_ones():
+    item = np.arange(2 * BLOCK + 2)
+    problem = CrowdProblem(LabelTable.from_codes(item, item * 0, item % 2))
+    values = torch.zeros(len(item), 1)
+    values[[0, 2 * BLOCK]] = 2.0**24
+    values[[BLOCK, 2 * BLOCK + 1]] = 1.0
+    assert problem.total(values).item() == 2**25 + 2

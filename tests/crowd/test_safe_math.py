@@ -95,3 +95,6 @@ def test_second_derivatives_raise():
         refuse_second_derivatives()
     with pytest.raises(NotImplementedError, match="second derivatives"):
         refuse_second_derivatives()
+    x = torch.zeros(3, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        torch.autograd.grad(log_softplus(x).sum(), x, create_graph=True)

@@ -1,12 +1,20 @@
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from fitted_crowds import crowd_result
-from scipy.stats import beta
+from scipy.stats import beta, dirichlet
 
+from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.em import expected_counts
-from annotrace.crowd.skills import annotator_posterior, beta_interval, skills
+from annotrace.crowd.skills import (
+    N_ROUNDS,
+    AnnotatorPosterior,
+    annotator_posterior,
+    beta_interval,
+    skills,
+)
 from annotrace.labels import LabelTable
 from annotrace.simulate import hammer_spammers, simulate_labels
 
@@ -76,6 +84,36 @@ def test_an_annotator_without_labels_has_the_pools_matrix_and_spread():
     assert 0.2 < low < high < 0.98
 
 
+def test_matrices_and_variances_are_those_of_beta_and_dirichlet_distributions():
+    rng = np.random.default_rng(3)
+    truth, confusion = rng.integers(0, 3, 90), rng.dirichlet([2.0, 1.0, 1.0], (5, 3))
+    table = simulate_labels(truth, confusion, labels_per_item=2, random_state=rng)
+    found = crowd_result(table, np.full(3, 1 / 3), confusion, gold=truth).annotators
+    labels = LabelCounts(found.counts, found.counts)
+    model = AbilityModel.initial(5, 3).fit(labels)
+    for _ in range(N_ROUNDS):
+        model = model.fit_abilities(labels)
+    step = 1e-5
+
+    def prior(r, k, shift=0.0):
+        accuracy = labels.expected_accuracy(model.ability + shift)[r, k]
+        return np.array([accuracy, 1 - accuracy]) * model.strength + SLIPS
+
+    for r, k in np.ndindex(5, 3):
+        seen = [labels.right[r, k], labels.wrong[r, k]]
+        diagonal, moved = beta(*prior(r, k) + seen), beta(*prior(r, k, step) + seen)
+        others = np.arange(3) != k
+        errors = model.error_strength * model.errors[k, others] + found.counts[r, k, others]
+        assert found.mean[r, k, k] == pytest.approx(diagonal.mean())
+        expected = (1 - diagonal.mean()) * dirichlet(errors).mean()
+        np.testing.assert_allclose(found.mean[r, k, others], expected)
+        assert found.diagonal_variance[r, k] == pytest.approx(diagonal.var())
+        slope = (moved.mean() - diagonal.mean()) / step
+        assert found.diagonal_slope[r, k] == pytest.approx(slope, rel=1e-3)
+        assert found.error_counts[r, k] == pytest.approx(errors.sum())
+    np.testing.assert_allclose(found.ability_variance, model.variance)
+
+
 def test_few_labels_are_shrunk_towards_the_pool():
     result, skill = crowd(200, np.r_[np.full(100, 8), np.full(100, 300)])
     raw = np.einsum("rkk->rk", result.annotators.counts).sum(1) / 8
@@ -125,6 +163,12 @@ def test_votes_are_not_taken_for_probabilities():
     result = crowd_result(table, np.full(3, 1 / 3), confusion, posterior=shares, is_vote=True)
     skill = np.diagonal(confusion, axis1=1, axis2=2).mean(axis=1)
     np.testing.assert_allclose(result.annotators.skill, skill, atol=0.06)
+    certain, uncertain = (
+        replace(result, is_vote=False, posterior=posterior).annotators
+        for posterior in (np.eye(3)[result.estimate], shares)
+    )
+    np.testing.assert_array_equal(result.annotators.mean, certain.mean)
+    assert np.abs(result.annotators.mean - uncertain.mean).max() > 1e-6
 
 
 def test_chance_corrected_accuracy_is_zero_for_spammers_and_one_for_perfect_annotators():
@@ -171,3 +215,57 @@ def test_equal_cells_have_equal_intervals_in_any_shape():
     size = mean * (1 - mean) / variance - 1
     np.testing.assert_allclose(low, beta.ppf(0.05, mean * size, (1 - mean) * size), rtol=1e-9)
     np.testing.assert_allclose(high, beta.ppf(0.95, mean * size, (1 - mean) * size), rtol=1e-9)
+
+
+def posterior_and_draws(n_draws=200_000):
+    """A posterior of one annotator, and confusion matrices drawn from it."""
+    rng = np.random.default_rng(0)
+    mean = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]])
+    diagonal, n_labels = np.diagonal(mean), np.array([30.0, 60.0, 20.0])
+    slope, ability_variance = np.array([0.2, 0.1, 0.15]), 0.04
+    error_counts = np.array([6.0, 12.0, 9.0])
+    posterior = AnnotatorPosterior(
+        counts=np.zeros((1, 3, 3)),
+        mean=mean[None],
+        item_posterior=np.zeros((0, 3)),
+        diagonal_variance=(diagonal * (1 - diagonal) / (n_labels + 1))[None],
+        diagonal_slope=slope[None],
+        ability_variance=np.array([ability_variance]),
+        error_counts=error_counts[None],
+    )
+    ability = rng.normal(0, ability_variance**0.5, n_draws)
+    draws = np.zeros((n_draws, 3, 3))
+    for k in range(3):
+        others = np.flatnonzero(np.arange(3) != k)
+        right = rng.beta(n_labels[k] * diagonal[k], n_labels[k] * (1 - diagonal[k]), n_draws)
+        draws[:, k, k] = right + slope[k] * ability
+        errors = error_counts[k] * mean[k, others] / (1 - diagonal[k])
+        draws[:, k, others] = rng.dirichlet(errors, n_draws) * (1 - draws[:, k, k])[:, None]
+    return posterior, draws
+
+
+def test_variances_are_those_of_matrices_drawn_from_the_posterior():
+    posterior, draws = posterior_and_draws()
+    np.testing.assert_allclose(posterior.cell_variance(slice(None))[0], draws.var(0), rtol=0.02)
+    np.testing.assert_allclose(posterior.skill_variance[0], skills(draws).var(), rtol=0.02)
+
+
+def test_chance_corrected_accuracy_of_uneven_classes_has_the_interval_of_draws():
+    posterior, draws = posterior_and_draws()
+    shares = np.array([0.6, 0.3, 0.1])
+    agreement = np.einsum("k,nkk->n", shares, draws)
+    by_chance = np.einsum("k,nkj,j->n", shares, draws, shares)
+    corrected = (agreement - by_chance) / (1 - np.square(shares).sum())
+    ends = posterior.chance_corrected_interval(shares)
+    np.testing.assert_allclose(np.ravel(ends), np.quantile(corrected, [0.05, 0.95]), atol=0.005)
+
+
+def test_certain_skills_have_intervals_without_width():
+    low, high = beta_interval(np.array([0.0, 0.5, 1.0]), np.zeros(3), 0.9)
+    np.testing.assert_allclose(low, [0, 0.5, 1], atol=1e-4)
+    np.testing.assert_allclose(high, low, atol=1e-4)
+
+
+def test_a_variance_beyond_that_of_any_skill_gives_the_whole_range():
+    low, high = beta_interval(np.array([0.5]), np.array([1.0]), 0.9)
+    np.testing.assert_allclose([low[0], high[0]], [0, 1], atol=1e-6)

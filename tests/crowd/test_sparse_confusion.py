@@ -72,3 +72,10 @@ def test_a_pooled_layer_is_the_same_whether_sparse_or_not(parametrization):
     expected = Confusion(4, 3, parametrization=parametrization).double()
     expected.load_state_dict({"weight": own + shared})
     torch.testing.assert_close(layers[0].matrices(), expected.matrices())
+
+
+def test_second_derivatives_raise():
+    layer = Confusion(2, 3, sparse=True)
+    one = torch.tensor([1])
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        torch.autograd.grad(layer.log_likelihood(one, one).sum(), layer.weight, create_graph=True)

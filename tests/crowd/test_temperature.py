@@ -9,13 +9,14 @@ UNKNOWN = np.full(3000, -1, np.int32)
 HELD_OUT = np.arange(2000, 3000)
 
 
-def crowd(labels_per_item):
+def crowd(labels_per_item, matrices=None):
     """Return labels and the logits of a calibrated classifier: table, logits, matrices, truth."""
     rng = np.random.default_rng(0)
     logits = rng.normal(scale=2, size=(3000, 4))
     # The largest of logits with Gumbel noise is a draw by their softmax.
     truth = (logits + rng.gumbel(size=logits.shape)).argmax(1)
-    matrices = hammer_spammers(6, 4, 0.6, random_state=rng)
+    if matrices is None:
+        matrices = hammer_spammers(6, 4, 0.6, random_state=rng)
     table = simulate_labels(truth, matrices, labels_per_item=labels_per_item, random_state=rng)
     return table, torch.from_numpy(logits), torch.from_numpy(matrices), truth
 
@@ -48,3 +49,10 @@ def test_few_labels_change_it_little_and_none_not_at_all():
     few = held_out_temperature(table, UNKNOWN, 10 * logits, matrices, HELD_OUT[:3])
     assert 0.5 < few < 2
     assert held_out_temperature(table, UNKNOWN, logits, matrices, HELD_OUT[:0]) == 1
+
+
+def test_annotators_with_few_labels_borrow_from_the_others():
+    alike = np.repeat((0.5 * np.eye(4) + 0.125)[None], 1500, axis=0)
+    table, logits, matrices, _ = crowd(labels_per_item=3, matrices=alike)
+    found = held_out_temperature(table, UNKNOWN, 2 * logits, matrices, HELD_OUT)
+    assert found == pytest.approx(2, rel=0.15)

@@ -66,3 +66,9 @@ def test_npz_by_the_only_integers_of_two_dimensions_or_by_name(read):
     one, two = np.array([[0, 1]]), np.array([[1, 0, 1]])
     assert read(npz(R=one, X=np.zeros((1, 5)))).n_annotators == 2
     assert read(npz(R=one, S=two), label="S").n_annotators == 3
+
+
+def test_an_empty_cell_is_named_by_its_file_and_array(read):
+    columns = {"item": ["a", "b"], "worker": ["k", "k"], "label": ["x", ""]}
+    with pytest.raises(InputError, match=r"labels\.npz, row index 1, column 'label' is empty"):
+        read(npz(**columns), "labels.npz")

@@ -103,6 +103,8 @@ def test_given_classes_admit_scores_and_combinations():
         ({"label": [""] * 4}, {"skip": ["", "u"]}, "has no labels except those to skip"),
         ({}, {"classes": ["x", "y"]}, "row index 2, column 'label': 'unsure' is not among the"),
         ({}, {"classes": ["x", "x"]}, "Expected `classes` to be at least two distinct names"),
+        ({}, {"classes": ["x"]}, "Expected `classes` to be at least two distinct names"),
+        ({}, {"classes": ["x", "y", "unsure", "y"]}, "to be at least two distinct names"),
         ({"label": ["x", "y", "x|y", "x"]}, {}, "column 'label': 'x|y' contains several labels"),
         (
             {"label": ["x", "y", "y; x", "x"]},

@@ -71,6 +71,12 @@ def test_the_error_names_the_options():
         find_layout(["item", "label", "n"], ColumnNames(), "x")
 
 
+def test_the_error_cuts_long_names():
+    with pytest.raises(InputError, match="found no item") as caught:
+        find_layout(["x" * 10_000, "worker", "label"], ColumnNames(), "x")
+    assert len(str(caught.value)) < 500
+
+
 def test_an_id_of_a_row_is_no_label():
     assert find_column(["annotation_id", "answer_id"], "label", "x") is None
 

@@ -4,9 +4,10 @@ import tracemalloc
 import pandas as pd
 import pytest
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, LimitError
 from annotrace.labels import LabelTable
 from annotrace.labels.reading import open_document
+from annotrace.limits import Limits
 
 
 def test_numbers_stay_as_they_are_written(tmp_path):
@@ -29,6 +30,14 @@ def test_xml_with_entities_is_rejected(tmp_path):
     )
     with pytest.raises(InputError, match="defines XML entities"):
         open_document(tmp_path / "a.xml")
+
+
+def test_the_depth_of_xml_is_that_of_the_deepest_element(tmp_path):
+    xml = f"<annotations>{'<image/>' * 20}<image><tag/></image></annotations>"
+    (tmp_path / "a.xml").write_text(xml)
+    open_document(tmp_path / "a.xml", Limits(max_depth=3))
+    with pytest.raises(LimitError, match="3 nested levels exceed the limit of 2"):
+        open_document(tmp_path / "a.xml", Limits(max_depth=2))
 
 
 def test_json_lines_are_not_held_in_memory(tmp_path):

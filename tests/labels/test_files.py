@@ -6,6 +6,7 @@ import pytest
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.files import standard_input
 from annotrace.labels.reading import open_document
 
 CSV = "task,worker,answer\nb,kim,NA\na,lee,001\nb,lee,null\nc,kim,1e5\n"
@@ -57,3 +58,9 @@ def test_a_damaged_gzip_of_json_lines_is_reported(tmp_path):
     (tmp_path / "a").write_bytes(packed[:-12])
     with pytest.raises(InputError, match="the gzip file is damaged"):
         list(open_document(tmp_path / "a").records())
+
+
+def test_standard_input_may_be_closed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="Standard input is closed"):
+        standard_input()

@@ -73,3 +73,16 @@ def test_headers_that_other_programs_write(header):
 def test_other_files_get_one_line(content, message):
     with pytest.raises(InputError, match=message):
         load(content)
+
+
+class Shrinking(io.BytesIO):
+    """A file that another program cuts off while it is read."""
+
+    def readinto(self, buffer):
+        return 0
+
+
+def test_a_file_that_ends_early_is_rejected():
+    content = file_with("{'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", bytes(16))
+    with pytest.raises(InputError, match=r"X\.npy is damaged: it ends early"):
+        load_arrays(Shrinking(content), "X.npy")

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from annotrace.errors import LimitError
 from annotrace.labels import LabelTable
+from annotrace.limits import Limits
 
 COLUMNS = {"image": ["a", "a", "b"], "annotator": ["kim", "lee", "kim"], "label": [1, 0, -1]}
 
@@ -65,3 +67,12 @@ def test_a_damaged_description_leaves_numbers(tmp_path, info):
         writer.write_table(columns)
     (tmp_path / "dataset_info.json").write_text(info)
     assert LabelTable.read(path).classes.tolist() == ["0", "1"]
+
+
+def test_columns_are_nested_up_to_a_limit(tmp_path):
+    nested = [[["x"]], [["y"]]]
+    frame = pl.DataFrame({"item": [1, 2], "worker": [3, 3], "label": ["x", "y"], "n": nested})
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert LabelTable.read(tmp_path / "a.parquet", limits=Limits(max_depth=2)).n_labels == 2
+    with pytest.raises(LimitError, match="2 nested levels exceed the limit of 1"):
+        LabelTable.read(tmp_path / "a.parquet", limits=Limits(max_depth=1))

@@ -227,6 +227,13 @@ def test_hidden_files_and_others_in_a_folder_are_ignored(write):
     assert LabelTable.read(folder).n_labels == 2
 
 
+def test_arrays_are_read_one_file_at_a_time(tmp_path):
+    for name in ("a.npy", "b.npy"):
+        np.save(tmp_path / name, np.array([[0, 1], [1, 1]]))
+    with pytest.raises(InputError, match=r"a\.npy contains arrays: read it separately"):
+        LabelTable.read([tmp_path / "a.npy", tmp_path / "b.npy"])
+
+
 def test_nothing_to_read(tmp_path):
     with pytest.raises(InputError, match="at least one file"):
         LabelTable.read([])

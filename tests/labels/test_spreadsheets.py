@@ -7,11 +7,12 @@ import zipfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workbooks import workbook
+from workbooks import MAIN, workbook
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, LimitError
 from annotrace.labels import LabelTable
 from annotrace.labels.spreadsheets import read_delimited
+from annotrace.limits import Limits
 
 cells = st.text(st.sampled_from('ab1 ,;\t"\n.NA'), max_size=4)
 tables = st.integers(2, 4).flatmap(
@@ -162,3 +163,24 @@ def test_a_missing_library_is_named(read_xlsx, monkeypatch):
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     with pytest.raises(InputError, match=r"labels\.xlsx .* pip install 'annotrace\[xlsx\]'"):
         read_xlsx(workbook([HEADER, ["a", "kim", "x"]]))
+
+
+@pytest.mark.parametrize(("place", "n_columns"), [("D2", 4), ("AB2", 28)])
+def test_the_columns_of_a_workbook_are_counted_by_the_names_of_cells(tmp_path, place, n_columns):
+    cells = f'<row r="2"><c r="A2"><v>1</v></c><c r="{place}"><v>1</v></c></row>'
+    sheet = f'<worksheet xmlns="{MAIN}"><sheetData>{cells}</sheetData></worksheet>'
+    (tmp_path / "a.xlsx").write_bytes(workbook(sheet))
+    with pytest.raises(LimitError, match=f": {n_columns} columns exceed the limit of 3"):
+        LabelTable.read(tmp_path / "a.xlsx", limits=Limits(max_columns=3))
+
+
+def test_the_columns_of_text_are_counted_in_the_header():
+    content = b'item;kim;"lee; or lea";max\na;x;y;x\n'
+    assert read_delimited(content, "x.csv", Limits(max_columns=4)).frame.width == 4
+    with pytest.raises(LimitError, match=r"x\.csv: 4 columns exceed the limit of 3"):
+        read_delimited(content, "x.csv", Limits(max_columns=3))
+
+
+def test_blank_columns_at_the_end_are_no_annotators(read_xlsx):
+    written = [["image", "kim", "lee", ""], ["a", "x", "y", ""], ["b", "y", "x", ""]]
+    assert read_xlsx(workbook(written)).annotators.tolist() == ["kim", "lee"]

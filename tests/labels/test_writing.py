@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.spreadsheets import read_delimited
-from annotrace.labels.writing import write_classes
+from annotrace.labels.writing import write_classes, write_confusion
 
 NAMES = ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"]
 
@@ -118,3 +118,23 @@ def test_names_that_cannot_be_written(tmp_path, name, message):
     with pytest.raises(InputError, match=message):
         LabelTable.from_codes([0, 1], [0, 0], [0, 1]).write(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_confusion_matrices_are_written_with_names(tmp_path):
+    table = LabelTable.from_long(
+        {"item": ["a", "a"], "annotator": ["kim", "lee"], "label": ["x", "y"]}
+    )
+    confusion = np.random.default_rng(0).dirichlet(np.ones(2), (2, 2))
+    write_confusion(tmp_path, table, confusion)
+    with np.load(tmp_path / "confusion.npz") as written:
+        np.testing.assert_array_equal(written["confusion"], confusion)
+        assert written["annotators"].tolist() == ["kim", "lee"]
+        assert written["classes"].tolist() == ["x", "y"]
+
+
+def test_equal_tables_give_equal_files_at_any_time(tmp_path, monkeypatch):
+    table = LabelTable.from_long({"item": [1, 2], "annotator": [1, 1], "label": ["x", "y"]})
+    for day in (1, 2):
+        monkeypatch.setattr("time.time", lambda day=day: 86_400.0 * day)
+        table.write(tmp_path / f"{day}.csv.gz")
+    assert (tmp_path / "1.csv.gz").read_bytes() == (tmp_path / "2.csv.gz").read_bytes()

@@ -3,8 +3,11 @@ from pathlib import Path
 
 import pandas as pd
 import polars as pl
+import pytest
 
+from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.formats.argilla import ARGILLA
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -19,3 +22,25 @@ def test_argilla_by_id_and_as_parquet(tmp_path):
     assert LabelTable.read(tmp_path / "data.parquet") == expected
     for make in (dict, pd.DataFrame, pl.DataFrame):
         assert LabelTable.from_long(make(columns), label="mood") == expected
+
+
+def test_a_record_without_responses_has_no_labels(tmp_path):
+    expected = LabelTable.read(SAMPLES / "argilla.json")
+    records = json.loads((SAMPLES / "argilla.json").read_text())
+    unseen = records[0] | {"id": "r-9", "responses": None}
+    (tmp_path / "a.json").write_text(json.dumps([*records, unseen]))
+    assert LabelTable.read(tmp_path / "a.json") == expected
+
+
+def test_an_error_in_a_frame_names_the_row():
+    columns = json.loads((SAMPLES / "argilla_columns.json").read_text())
+    columns["mood.responses.users"][1] = ["only one"]
+    with pytest.raises(InputError, match=r"^the frame, row 2: "):
+        LabelTable.from_long(pl.DataFrame(columns), label="mood")
+
+
+def test_fields_or_responses_alone_are_not_argilla():
+    record = {"fields": {"text": "a"}, "responses": {"mood": []}}
+    assert ARGILLA.sniff(record)
+    for name in record:
+        assert not ARGILLA.sniff({name: record[name]})

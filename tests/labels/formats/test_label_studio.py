@@ -18,3 +18,11 @@ def test_ratings_of_label_studio_are_classes(tmp_path):
     records = [{**common, "id": k, "stars": [{"rating": stars}]} for k, stars in enumerate([4, 5])]
     (tmp_path / "a.json").write_text(json.dumps(records))
     assert LabelTable.read(tmp_path / "a.json", question="stars").classes.tolist() == ["4", "5"]
+
+
+def test_a_task_without_the_wanted_answer_is_skipped(tmp_path):
+    common = {"annotator": 3, "annotation_id": 1, "lead_time": 1}
+    records = [{"id": k, "mood": mood, **common} for k, mood in enumerate(["good", "bad"])]
+    (tmp_path / "a.json").write_text(json.dumps([*records, {"id": 2, "note": "?", **common}]))
+    table = LabelTable.read(tmp_path / "a.json", question="mood")
+    assert table.to_frame().rows() == [("0", "3", "good"), ("1", "3", "bad")]

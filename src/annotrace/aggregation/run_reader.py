@@ -56,7 +56,7 @@ MAX_NESTED = 2**18
 MAX_CLASS_TEXT = 2**24
 """Characters of all class names, each padded to the longest: numpy stores them so."""
 
-MAX_REASON = 500
+_MAX_REASON = 500
 _DTYPES = (torch.float64, torch.float32, torch.int64, torch.int32, torch.uint8, torch.bool)
 _MISSING = {
     DESCRIPTION: "no run here, there is no run.json in it. Give the folder that `annotrace fit` or "
@@ -159,13 +159,16 @@ def read_run(folder: Path) -> SavedRun:
 
 
 @contextmanager
-def damaged(path: Path) -> Iterator[None]:
-    """Turn an `InputError` about what a file holds into a `RunError` that names the file."""
+def damaged(path: Path, otherwise: str = "") -> Iterator[None]:
+    """Turn an `InputError` about what a file holds into a `RunError` that names the file.
+
+    `otherwise` is what else may be the reason.
+    """
     try:
         yield
     except InputError as error:
-        reason = str(error)[:MAX_REASON]
-        raise RunError(f"{path}: damaged, {reason[:1].lower()}{reason[1:]}") from None
+        reason = str(error)[:_MAX_REASON]
+        raise RunError(f"{path}: {otherwise}damaged, {reason[:1].lower()}{reason[1:]}") from None
 
 
 def _read_file(folder: Path, name: str) -> bytes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import nn
 
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.registry import AGGREGATIONS
-from annotrace.aggregation.run_reader import MAX_REASON, damaged, read_run
+from annotrace.aggregation.run_reader import damaged, read_run
 from annotrace.aggregation.run_schema import NEVER_SAVED, check_fields
 from annotrace.errors import InputError, RunError, first_few
 from annotrace.methods.base import CrowdEstimator
@@ -20,8 +20,6 @@ from annotrace.networks import Backbone
 from annotrace.parameters import check_parameters, field_types
 from annotrace.registry import Registry
 from annotrace.training import pick_device
-
-T = TypeVar("T")
 
 
 def load(
@@ -48,20 +46,17 @@ def load(
     folder = Path(folder)
     run = read_run(folder)
     described = run.description
-    with damaged(folder):
-        if described["kind"] == "aggregation":
-            aggregation = _make(AGGREGATIONS, described["method"], described["params"])
-            aggregation.restore(run)
-            return aggregation
-        own: dict[str, Any] = {"device": device}
-        if described["custom_backbone"]:
-            own["backbone"] = _check_backbone(backbone, folder)
-        model = _make(METHODS, described["method"], described["params"], **own)
-    try:
+    is_classifier, otherwise = described["kind"] == "classifier", ""
+    own: dict[str, Any] = {"device": device} if is_classifier else {}
+    if described.get("custom_backbone"):
+        own["backbone"] = _check_backbone(backbone, folder)
+        otherwise = "trained with another network than `backbone`, or "
+    registry: Registry[Any] = METHODS if is_classifier else AGGREGATIONS
+    with damaged(folder, otherwise):
+        model: CrowdEstimator | Aggregation = _make(
+            registry, described["method"], described["params"], **own
+        )
         model.restore(run)
-    except InputError as error:
-        other = "trained with another network than `backbone`, or " if "backbone" in own else ""
-        raise RunError(f"{folder}: {other}damaged. {str(error)[:MAX_REASON]}") from None
     return model
 
 
@@ -73,7 +68,7 @@ def _check_backbone(backbone: Backbone | None, folder: Path) -> nn.Module:
     return backbone
 
 
-def _make(registry: Registry[T], method: str, params: dict[str, Any], **own: Any) -> T:
+def _make(registry: Registry[Any], method: str, params: dict[str, Any], **own: Any) -> Any:
     """Return an estimator with the parameters of a run, checked, and with some of the caller."""
     params = dict(params)
     known = signature(registry[method].factory).parameters.keys() - {*NEVER_SAVED, *own}

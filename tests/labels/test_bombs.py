@@ -70,6 +70,13 @@ def repeated_list(n_rows):
     return file.getvalue()
 
 
+def repeated_text(n_rows):
+    """Return a file that holds a long text once and repeats it in every row."""
+    file = io.BytesIO()
+    pl.DataFrame({"item": ["a" * 10_000] * n_rows, "label": range(n_rows)}).write_parquet(file)
+    return file.getvalue()
+
+
 def repeated_arrow(n_rows):
     file = io.BytesIO()
     repeated(n_rows).explode(pl.all()).write_ipc_stream(file, compression="zstd")
@@ -98,6 +105,7 @@ SMALL = {
     "rows.parquet": (lambda: repeated_parquet(100_000), "max_expansion"),
     "blank.xlsx": (lambda: workbook(SHEET.format(" " * 2**23), packed=True), "max_expansion"),
     "rows.arrow": (lambda: repeated_arrow(100_000), "max_expansion"),
+    "text.parquet": (lambda: repeated_text(1000), "max_expansion"),
     "list.parquet": (lambda: repeated_list(100_000), "max_expansion"),
 }
 BOMBS = {

@@ -32,6 +32,11 @@ def blanks_in_gzip(start, gigabytes=5):
     return gzip.compress(start, mtime=0) + block * (16 * gigabytes)
 
 
+def lines_in_gzip():
+    block = b'{"item": 1, "annotator": 2, "label": 3}\n' * 2**20
+    return gzip.compress(block, mtime=0) * 8
+
+
 def header(shape):
     file = io.BytesIO()
     described = {"descr": "<i8", "fortran_order": False, "shape": shape}
@@ -111,6 +116,7 @@ SMALL = {
 BOMBS = {
     "rows.csv.gz": (lambda: blanks_in_gzip(LABELS.encode()), "max_expansion"),
     "line.jsonl.gz": (lambda: blanks_in_gzip(b'{"item": "'), "max_expansion"),
+    "lines.jsonl.gz": (lines_in_gzip, "max_expansion"),
     "zeros.gz": (lambda: gzip.compress(bytes(2**20)), "binary data"),
     "claim.npy": (lambda: header((50_000_000_000, 1)), "claims 400,000,000,000 bytes"),
     "claim.npz": (lambda: archive(labels=header((50_000_000_000, 1))), "claims 400,000,000,000"),

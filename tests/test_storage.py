@@ -47,6 +47,11 @@ class TestReadRegular:
             with pytest.raises(RunError, match="regular file"):
                 read_regular(tmp_path / name, 100)
 
+    def test_calls_a_link_a_link(self, tmp_path):
+        (tmp_path / "link").symlink_to("absent")
+        with pytest.raises(RunError, match="is a link, not a regular file"):
+            read_regular(tmp_path / "link", 100)
+
 
 class TestPackTensors:
     def test_safetensors_reads_the_same(self):

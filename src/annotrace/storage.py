@@ -51,6 +51,8 @@ def open_regular(path: Path, error: type[AnnotraceError] = RunError) -> IO[bytes
     try:
         handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
     except OSError as failed:
+        if path.is_symlink():
+            raise error(f"{path} is a link, not a regular file. Replace it by a copy.") from None
         raise error(f"{path}: cannot be opened as a regular file ({failed.strerror}).") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

@@ -32,6 +32,11 @@ def blanks_in_gzip(start, gigabytes=5):
     return gzip.compress(start, mtime=0) + block * (16 * gigabytes)
 
 
+def lines_in_gzip():
+    block = b'{"item": 1, "annotator": 2, "label": 3}\n' * 2**20
+    return gzip.compress(block, mtime=0) * 8
+
+
 def header(shape):
     file = io.BytesIO()
     described = {"descr": "<i8", "fortran_order": False, "shape": shape}
@@ -70,6 +75,13 @@ def repeated_list(n_rows):
     return file.getvalue()
 
 
+def repeated_text(n_rows):
+    """Return a file that holds a long text once and repeats it in every row."""
+    file = io.BytesIO()
+    pl.DataFrame({"item": ["a" * 10_000] * n_rows, "label": range(n_rows)}).write_parquet(file)
+    return file.getvalue()
+
+
 def repeated_arrow(n_rows):
     file = io.BytesIO()
     repeated(n_rows).explode(pl.all()).write_ipc_stream(file, compression="zstd")
@@ -98,11 +110,13 @@ SMALL = {
     "rows.parquet": (lambda: repeated_parquet(100_000), "max_expansion"),
     "blank.xlsx": (lambda: workbook(SHEET.format(" " * 2**23), packed=True), "max_expansion"),
     "rows.arrow": (lambda: repeated_arrow(100_000), "max_expansion"),
+    "text.parquet": (lambda: repeated_text(1000), "max_expansion"),
     "list.parquet": (lambda: repeated_list(100_000), "max_expansion"),
 }
 BOMBS = {
     "rows.csv.gz": (lambda: blanks_in_gzip(LABELS.encode()), "max_expansion"),
     "line.jsonl.gz": (lambda: blanks_in_gzip(b'{"item": "'), "max_expansion"),
+    "lines.jsonl.gz": (lines_in_gzip, "max_expansion"),
     "zeros.gz": (lambda: gzip.compress(bytes(2**20)), "binary data"),
     "claim.npy": (lambda: header((50_000_000_000, 1)), "claims 400,000,000,000 bytes"),
     "claim.npz": (lambda: archive(labels=header((50_000_000_000, 1))), "claims 400,000,000,000"),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from annotrace.errors import InputError, LimitError
 from annotrace.labels.columns import has_item_column
-from annotrace.labels.files import decode_text, open_unpacked, read_bytes
+from annotrace.labels.files import check_unpacked, decode_text, open_unpacked, read_bytes
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_values
 from annotrace.limits import LABEL_LIMITS, Limits
@@ -115,6 +115,7 @@ def json_value(value: Any) -> Any:
 
 def _open_json(path: Path, start: bytes, limits: Limits) -> Document | None:
     if start.startswith(b"{") and _first_line_is_json(path, limits):
+        check_unpacked(path, limits)
         head = [record for _, record in islice(_read_lines(path, limits), HEAD)]
         return Document(path, "line", head, lambda: _read_lines(path, limits))
     if not start.startswith(b"{") and not re.match(rb"\[\s*[{\]]", start):

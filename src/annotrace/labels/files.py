@@ -153,6 +153,13 @@ class _Unpacked(io.RawIOBase):
         return b"".join(iter(lambda: self.read(_CHUNK), b""))
 
 
+def check_unpacked(path: str | Path, limits: Limits = LABEL_LIMITS) -> None:
+    """Check the size of a file after unpacking, which is much faster than parsing it."""
+    with open_unpacked(path, limits) as file:
+        while file.read(_CHUNK):
+            pass
+
+
 def read_bytes(path: str | Path, limits: Limits = LABEL_LIMITS) -> bytes:
     """Read a whole file, unpacking gzip."""
     with open_unpacked(path, limits) as file:

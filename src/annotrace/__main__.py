@@ -1,6 +1,40 @@
-"""`python -m annotrace`: the command line, where its script is not on the path."""
+"""The command line as a program: the script `annotrace`, and `python -m annotrace`."""
 
-from annotrace.cli.main import run
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from annotrace.errors import INTERRUPTED, TERMINATED
+
+
+def run() -> None:
+    """Run the command line; Ctrl-C and SIGTERM end it in one line, also while it is imported."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(TERMINATED))
+    try:
+        from annotrace.cli.main import main
+
+        main(prog_name="annotrace")
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        _exit(INTERRUPTED)
+    except SystemExit as stop:
+        if stop.code in (INTERRUPTED, TERMINATED):
+            _exit(stop.code)
+        raise
+
+
+def _exit(code: int) -> None:
+    """Exit without what Python does at the end.
+
+    It forgets the exit code and ends with SIGINT if the interrupt came while it executed a string,
+    as it does to define dataclasses when modules are imported.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
 
 if __name__ == "__main__":
     run()

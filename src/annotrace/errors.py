@@ -1,5 +1,8 @@
 """Exceptions that this library raises on purpose, and the wording of their messages."""
 
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes of a command that Ctrl-C and SIGTERM end."""
+
 
 class AnnotraceError(Exception):
     """Base class of all errors raised on purpose; the command line prints them in one line."""

@@ -185,3 +185,16 @@ def test_the_exit_code_is_the_same_if_the_interrupt_comes_in_an_import(tmp_path)
         text=True,
     )
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_while_the_command_line_is_imported_ends_it(tmp_path, name, code):
+    (tmp_path / "click.py").write_text(f"import os, signal\nos.kill(os.getpid(), signal.{name})\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "annotrace", "--help"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCE])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr

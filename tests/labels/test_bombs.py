@@ -82,6 +82,14 @@ def repeated_text(n_rows):
     return file.getvalue()
 
 
+def repeated_category(n_rows):
+    """Return a file that holds a long category once; polars reads 60,000 of its rows a second."""
+    file = io.BytesIO()
+    label = pl.Series(["a" * 100_000], dtype=pl.Categorical).gather([0] * n_rows)
+    pl.DataFrame({"item": range(n_rows), "annotator": 1, "label": label}).write_parquet(file)
+    return file.getvalue()
+
+
 def repeated_arrow(n_rows):
     file = io.BytesIO()
     repeated(n_rows).explode(pl.all()).write_ipc_stream(file, compression="zstd")
@@ -123,6 +131,11 @@ BOMBS = {
     "empty.npy": (lambda: header((0, 10**15)), "max_columns"),
     "encrypted.npz": (encrypted, "is encrypted"),
     "wide.csv": (lambda: wide(1_000_000), "max_columns"),
+    "wide.jsonl": (
+        lambda: json.dumps(dict.fromkeys(map(str, range(10**6)))).encode(),
+        "max_columns",
+    ),
+    "category.parquet": (lambda: repeated_category(500_000), "max_expansion"),
     "far.xlsx": (far_cell, "max_size"),
     "deep.json": (lambda: b'[{"a":' + b"[" * 200_000, "max_depth"),
     "nested.json": (lambda: b'[{"a":' + b"[" * 200 + b"]" * 200 + b"}]", "max_depth"),

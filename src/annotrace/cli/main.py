@@ -6,9 +6,7 @@ Only click is imported before a command runs, so that `--help` answers at once.
 from __future__ import annotations
 
 import errno
-import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, current_thread, main_thread
@@ -26,11 +24,10 @@ from annotrace.cli.predict import predict
 from annotrace.cli.report import report
 from annotrace.cli.reproduce import reproduce
 from annotrace.cli.simulate import simulate
-from annotrace.errors import AnnotraceError, describe_os_error
+from annotrace.errors import INTERRUPTED, TERMINATED, AnnotraceError, describe_os_error
 from annotrace.version import __version__
 
 BAD_INPUT = 2
-INTERRUPTED, TERMINATED = 130, 143
 
 
 class OneLineError(click.ClickException):
@@ -114,17 +111,3 @@ def main() -> None:
 
 for command in (demo, fit, predict, aggregate, report, next_labels, convert, simulate, reproduce):
     main.add_command(command)
-
-
-def run() -> None:
-    """Run the command line as `python -m annotrace`."""
-    try:
-        main(prog_name="annotrace")
-    except SystemExit as stop:
-        if stop.code not in (INTERRUPTED, TERMINATED):
-            raise
-        # With -m, Python forgets the exit code and ends with SIGINT if the interrupt came while it
-        # executed a string, as it does to define dataclasses when modules are imported.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(stop.code)

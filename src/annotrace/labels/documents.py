@@ -246,6 +246,8 @@ def _parse_line(line: bytes, path: Path, number: int, limits: Limits) -> dict[st
         ) from None
     if not isinstance(record, dict):
         raise InputError(f"{place}: not a JSON object. Write one object per line.")
+    if not isinstance(next(iter(record.values()), None), dict):  # Else they may be rows of pandas.
+        limits.check_columns(len(record), place)
     return record
 
 

@@ -9,15 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, RunError
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
 from annotrace.labels.files import ARROW, PARQUET, damage_as_error, read_bytes, size_of
 from annotrace.labels.sheets import Sheet, frame_sheet
 from annotrace.limits import Limits
+from annotrace.storage import read_regular
 
 Features: TypeAlias = Mapping[str, Any]
 
 _VALUE_SIZE = 8  # bytes in memory; text takes twice as many
+_FIRST_ROWS = 1000
+_MAX_INFO = 2**24
 
 
 def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
@@ -44,25 +47,42 @@ def read_frame(content: IO[bytes], path: Path, kind: str, limits: Limits) -> Any
         if kind == "parquet":
             lazy = pl.scan_parquet(content)
             n_rows = lazy.select(pl.len()).collect().item()
-            _check_frame(n_rows, lazy.collect_schema(), packed_size, source, limits)
+            _check_frame(lazy, n_rows, packed_size, source, limits)
             content.seek(0)
             frame = pl.read_parquet(content)
         else:
             frame = pl.read_ipc_stream(content)
-            _check_frame(len(frame), frame.schema, packed_size, source, limits)
+            _check_frame(frame.lazy(), len(frame), packed_size, source, limits)
         # Values that a file holds once may be repeated any number of times in text and lists.
         limits.check_size(int(frame.estimated_size()), packed_size, source)
         return frame
 
 
-def _check_frame(
-    n_rows: int, schema: Mapping[str, Any], packed_size: int, source: str, limits: Limits
-) -> None:
-    """Check the width, depth and estimated memory of a frame."""
+def _check_frame(lazy: Any, n_rows: int, packed_size: int, source: str, limits: Limits) -> None:
+    """Check the width, depth and estimated memory of a lazy frame."""
+    schema = lazy.collect_schema()
     limits.check_columns(len(schema), source)
     for kind in schema.values():
         limits.check_depth(_depth(kind), source)
     limits.check_size(n_rows * len(schema) * _VALUE_SIZE, packed_size, source)
+    for size in _text_sizes(lazy, n_rows, schema):
+        limits.check_size(size, packed_size, source)
+
+
+def _text_sizes(lazy: Any, n_rows: int, schema: Mapping[str, Any]) -> Iterator[int]:
+    """Yield the size of categories as text, of more and more rows.
+
+    A file holds each category once, and polars takes long to read many rows of a long one.
+    """
+    import polars as pl
+
+    names = [name for name, kind in schema.items() if kind in (pl.Categorical, pl.Enum)]
+    sizes = pl.col(names).cat.len_bytes().cast(pl.Int64).sum()
+    total, start, length = 0, 0, _FIRST_ROWS
+    while names and start < n_rows:
+        total += sum(lazy.slice(start, length).select(sizes).collect().row(0))
+        yield total
+        start, length = start + length, 2 * length
 
 
 def _depth(kind: Any) -> int:
@@ -105,10 +125,10 @@ def _read_features(path: Path, content: io.BytesIO, is_arrow: bool) -> Features:
     content.seek(0)
     try:
         if is_arrow:
-            info = json.loads((path.parent / "dataset_info.json").read_text(encoding="utf-8"))
+            info = json.loads(read_regular(path.parent / "dataset_info.json", _MAX_INFO))
         else:
             info = json.loads(pl.read_parquet_metadata(content)["huggingface"])["info"]
         features = info["features"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (RunError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return features if isinstance(features, dict) else {}

@@ -86,3 +86,11 @@ def test_a_file_that_ends_early_is_rejected():
     content = file_with("{'descr': '<i8', 'fortran_order': False, 'shape': (2,)}", bytes(16))
     with pytest.raises(InputError, match=r"X\.npy is damaged: it ends early"):
         load_arrays(Shrinking(content), "X.npy")
+
+
+@pytest.mark.parametrize("name", [", ", "i4,i4", "a8", "(2,)i4", "int64", "<i99999999999"])
+def test_only_plain_types_reach_numpy(name):
+    header = f"{{'descr': '{name}', 'fortran_order': False, 'shape': (1,), }}".encode()
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64)
+    with pytest.raises(InputError, match="not that of a plain array"):
+        load_arrays(io.BytesIO(content), "a.npy")

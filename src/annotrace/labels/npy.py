@@ -23,6 +23,7 @@ _FIELDS = {
     # Python 2 wrote long integers, as in (3L, 4L).
     "shape": re.compile(r"""['"]shape['"]\s*:\s*\(([\s\dL,]*)\)"""),
 }
+_PLAIN_TYPE = re.compile(r"[<>|=]?[?biufcSUmMVO]\d{0,9}(\[\w{1,9}\])?")
 
 
 def load_arrays(
@@ -117,6 +118,8 @@ def _read_header(file: IO[bytes], source: str) -> tuple[np.dtype[Any], tuple[int
 
 
 def _dtype(name: str, source: str) -> np.dtype[Any]:
+    if not _PLAIN_TYPE.fullmatch(name):  # numpy would parse anything else as Python.
+        raise InputError(f"{source} is damaged: its header is not that of a plain array.")
     if name.endswith("O"):
         raise InputError(
             f"{source} contains Python objects, which are not loaded because pickle can run "

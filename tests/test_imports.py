@@ -22,6 +22,7 @@ ORDER = (
     "diagnosis",
     "aggregation",
     "methods",
+    "judges",
     "allocation",
     "report",
     "experiments",

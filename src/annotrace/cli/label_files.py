@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
     from annotrace.labels.reading import Imported
+    from annotrace.labels.side_tables import LabelColumns
 
 FORMATS = (
     "table",
@@ -71,6 +72,18 @@ class LabelFiles:
         with echo_warnings("skip"):
             parts, used = read_parts(paths, names, TableOptions(**given), export, limits)
         return LabelTable(**parts), used
+
+    def further_columns(self) -> LabelColumns:
+        """Open the files once more, for columns that a table of labels does not keep."""
+        from annotrace.errors import InputError
+        from annotrace.labels.columns import ColumnNames
+        from annotrace.labels.side_tables import LabelColumns
+        from annotrace.limits import Limits
+
+        if any(str(path) == "-" for path in self.paths):
+            raise InputError("Standard input (-) can be read only once: give the labels as a file.")
+        names = ColumnNames(*map(self.options.get, ("item", "annotator", "label", "truth")))
+        return LabelColumns(self.paths, names, Limits(**self.limits))
 
 
 def gold_from_truth(table: LabelTable) -> dict[Any, Any]:

@@ -19,6 +19,7 @@ from annotrace.cli.aggregate import aggregate
 from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
 from annotrace.cli.fit import fit
+from annotrace.cli.judges import judges
 from annotrace.cli.next_labels import next_labels
 from annotrace.cli.predict import predict
 from annotrace.cli.report import report
@@ -100,6 +101,7 @@ def main() -> None:
       annotrace fit labels.csv --images photos/ --out run
       annotrace predict run --features new.npz --out predictions.csv
       annotrace aggregate labels.csv --out run
+      annotrace judges labels.csv --gold gold.csv
       annotrace report run --images photos/
       annotrace next run --budget 500
       annotrace convert label-studio.json --out labels.csv
@@ -109,5 +111,7 @@ def main() -> None:
     """
 
 
-for command in (demo, fit, predict, aggregate, report, next_labels, convert, simulate, reproduce):
+for command in (demo, fit, predict, aggregate, judges, report, next_labels):
+    main.add_command(command)
+for command in (convert, simulate, reproduce):
     main.add_command(command)

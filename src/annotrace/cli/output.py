@@ -47,13 +47,13 @@ def check_file(path: Path, overwrite: bool) -> None:
 
 
 @contextmanager
-def new_run(folder: Path, overwrite: bool) -> Iterator[None]:
-    """Keep other writers out of a folder, and check that no run is overwritten by mistake."""
+def new_run(folder: Path, overwrite: bool, files: Iterable[str] = RUN_FILES) -> Iterator[None]:
+    """Keep other writers out of a folder, and check that no file is overwritten by mistake."""
     from annotrace.labels.writing import check_writable
 
     check_writable(folder)
     with locked(folder):
-        check_folder(folder, RUN_FILES, overwrite)
+        check_folder(folder, files, overwrite)
         yield
 
 

@@ -110,12 +110,17 @@ def difference_estimate(difference: ArrayLike) -> Estimate:
 
 
 def flatten_row(row: Any) -> dict[str, Any]:
-    """Return the fields of a named tuple by name; an `Estimate` as name, name_low, name_high."""
+    """Return the fields of a named tuple by name; an `Estimate` as name, name_low, name_high.
+
+    Names in a tuple are joined by commas, and NaN is None.
+    """
     flat: dict[str, Any] = {}
     for name, value in row._asdict().items():
         if isinstance(value, Estimate):
             ends = (name, f"{name}_low", f"{name}_high")
             flat |= {end: _none_if_nan(part) for end, part in zip(ends, value, strict=True)}
+        elif isinstance(value, tuple):
+            flat[name] = ", ".join(map(str, value))
         else:
             flat[name] = _none_if_nan(value)
     return flat

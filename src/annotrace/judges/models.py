@@ -11,8 +11,8 @@ import numpy as np
 
 from annotrace.crowd.dependence import ErrorDependence
 from annotrace.judges.agreement import agreement_between, agreement_within
-from annotrace.judges.shared_errors import measure_dependence
 from annotrace.judges.estimates import Estimate
+from annotrace.judges.shared_errors import measure_dependence
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
 

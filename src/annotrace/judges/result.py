@@ -135,9 +135,7 @@ class JudgePanel:
             "replacement": self.comparisons,
             "periods": self.period_rows,
             "drift": self.drifts,
-            "models": [
-                each._replace(runs=", ".join(map(str, each.runs))) for each in self.model_rows
-            ],
+            "models": self.model_rows,
         }
         return {name: frame_of(rows) for name, rows in named.items() if rows}
 
@@ -177,7 +175,8 @@ class JudgePanel:
         return "\n".join(describe_panel(self))
 
     def __repr__(self) -> str:
-        return f"JudgePanel({len(self.rows)} judges, {self.table.n_items:,} items, {self.n_gold:,} gold)"
+        sizes = f"{len(self.rows)} judges, {self.table.n_items:,} items, {self.n_gold:,} gold items"
+        return f"JudgePanel({sizes})"
 
     def _frame(self, rows: Sequence[Any]) -> Any:
         return convert_frame(frame_of(rows), self.table.frame_library or POLARS)

@@ -31,7 +31,8 @@ class Curve(NamedTuple):
         The points of each stage of training, in the format of svg's polyline.
     x, y : list of Tick
     best : (float, float) or None
-        The epoch that was kept.
+        The point that is marked, such as the epoch that was kept.
+    width, height : int
     """
 
     title: str
@@ -40,6 +41,8 @@ class Curve(NamedTuple):
     x: list[Tick]
     y: list[Tick]
     best: tuple[float, float] | None = None
+    width: int = WIDTH
+    height: int = HEIGHT
 
 
 def curves_of(history: Sequence[Epoch], objective: Sequence[float]) -> list[Curve]:
@@ -51,7 +54,7 @@ def curves_of(history: Sequence[Epoch], objective: Sequence[float]) -> list[Curv
         return []
     first, last = objective[0], objective[-1]
     summary = f"From {first:,.1f} to {last:,.1f} in {len(objective)} iterations."
-    return [_curve("Objective, by iteration", summary, [list(enumerate(objective, start=1))])]
+    return [make_curve("Objective, by iteration", summary, [list(enumerate(objective, start=1))])]
 
 
 def _training(history: Sequence[Epoch]) -> list[Curve]:
@@ -62,7 +65,7 @@ def _training(history: Sequence[Epoch]) -> list[Curve]:
     summary = f"From {first:.3f} to {last:.3f} in {n} epochs."
     if len(stages) > 1:
         summary = f"{n} epochs, in stages that learn from different targets."
-    curves = [_curve("Training loss", summary, losses)]
+    curves = [make_curve("Training loss", summary, losses)]
     best = best_epoch(list(history))
     if best is not None:
         held = [
@@ -72,19 +75,24 @@ def _training(history: Sequence[Epoch]) -> list[Curve]:
         kept = (best.number, float(best.held_out or 0.0))
         summary = f"The lowest, {kept[1]:.3f}, was at epoch {kept[0]}."
         parts = [part for part in held if part]
-        curves.append(_curve("Loss on held-out labels", summary, parts, kept))
+        curves.append(make_curve("Loss on held-out labels", summary, parts, kept))
     return curves
 
 
-def _curve(
+def make_curve(
     title: str,
     summary: str,
     parts: list[list[tuple[int, float]]],
     best: tuple[int, float] | None = None,
+    y_range: tuple[float, float] | None = None,
 ) -> Curve:
+    """Return a curve through the points (x, y) of one or more parts, with one point marked.
+
+    The y axis has the range of the points, or `y_range`, to compare several curves.
+    """
     points = [point for part in parts for point in part]
     first, last = points[0][0], points[-1][0]
-    low, high = min(y for _, y in points), max(y for _, y in points)
+    low, high = y_range or (min(y for _, y in points), max(y for _, y in points))
     width, height = max(last - first, 1), max(high - low, 1e-9)
 
     def place(x: float, y: float) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from annotrace.diagnosis.confidence import USUAL_ERROR
 from annotrace.report.annotators import MAX_MATRIX_CLASSES, SHOWN_OF_EACH, annotator_section
 from annotrace.report.classes import agreement_of, class_section
-from annotrace.report.curves import HEIGHT, WIDTH, curves_of
+from annotrace.report.curves import curves_of
 from annotrace.report.overview import WRONG, overview_of
 from annotrace.report.pictures import pictures_of
 from annotrace.report.review import CERTAIN, suspect_labels, uncertain_items
@@ -68,34 +68,43 @@ def write_report(
 def render(view: ReportView, *, images: Any = None, title: str = "Annotation report") -> str:
     """Return the page as text; parameters as in `write_report`."""
     pictures = pictures_of(images, view.table)
+    return render_template(
+        "report.html.jinja",
+        title=title,
+        version=view.versions.get("annotrace", ""),
+        view=view,
+        table=view.table,
+        diagnosis=view.diagnosis,
+        overview=overview_of(view),
+        annotators=annotator_section(view),
+        items=uncertain_items(view, pictures),
+        labels=suspect_labels(view, pictures),
+        classes=class_section(view),
+        agreement=agreement_of(view.table),
+        curves=curves_of(view.history, view.objective),
+        limits={
+            "certain": CERTAIN,
+            "wrong": WRONG,
+            "usual_error": USUAL_ERROR,
+            "of_each": SHOWN_OF_EACH,
+            "classes": MAX_MATRIX_CLASSES,
+        },
+    )
+
+
+def render_template(template: str, **context: Any) -> str:
+    """Return a page as text, with its style and script in it."""
     script = _read("report.js")
+    digest = hashlib.sha256(script.encode()).digest()
     return (
         _environment()
-        .get_template("report.html.jinja")
+        .get_template(template)
         .render(
-            title=title,
+            **context,
             written=date.today(),
-            view=view,
-            table=view.table,
-            diagnosis=view.diagnosis,
-            overview=overview_of(view),
-            annotators=annotator_section(view),
-            items=uncertain_items(view, pictures),
-            labels=suspect_labels(view, pictures),
-            classes=class_section(view),
-            agreement=agreement_of(view.table),
-            curves=curves_of(view.history, view.objective),
-            limits={
-                "certain": CERTAIN,
-                "wrong": WRONG,
-                "usual_error": USUAL_ERROR,
-                "of_each": SHOWN_OF_EACH,
-                "classes": MAX_MATRIX_CLASSES,
-                "curve": (WIDTH, HEIGHT),
-            },
             css=_read("report.css"),
             script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            script_hash=base64.b64encode(digest).decode(),
         )
     )
 

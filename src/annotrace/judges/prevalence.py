@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.crowd.prediction_powered import prediction_powered_mean
+from annotrace.judges.accuracy import powered_share
 from annotrace.judges.estimates import (
-    LEVEL,
     UNKNOWN,
     Array,
     Estimate,
@@ -103,15 +102,10 @@ def prediction_powered_shares(reported: Array, truth: NDArray[Any]) -> list[Esti
     gold = truth >= 0
     if not gold.any():
         return [UNKNOWN] * reported.shape[1]
-    shares = []
-    for label, predicted in enumerate(reported.T):
-        is_class = truth[gold] == label
-        found = prediction_powered_mean(is_class, predicted[gold], predicted[~gold], LEVEL)
-        alone = share_estimate(float(is_class.mean()), len(is_class))
-        # Without a gold item of the class, or with these alone, there is no variance to estimate.
-        degenerate = is_class.all() or not is_class.any()
-        shares.append(alone if degenerate else Estimate(*np.clip(found[:3], 0, 1).tolist()))
-    return shares
+    return [
+        powered_share(truth[gold] == label, predicted[gold], predicted[~gold])[0]
+        for label, predicted in enumerate(reported.T)
+    ]
 
 
 def rogan_gladen(reported: Array, truth: NDArray[Any]) -> list[Estimate]:

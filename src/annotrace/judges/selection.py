@@ -101,8 +101,8 @@ def forward_order(gold: GoldVotes, chosen_on: NDArray[np.bool_], cost: Array) ->
             for judge in range(gold.n_judges)
             if judge not in order
         }
-        accuracy = {judge: gold.correct(own)[chosen_on].mean() for judge, own in grown.items()}
-        best = max(grown, key=lambda judge: (accuracy[judge], -cost[judge]))
+        n_correct = {judge: gold.correct(own)[chosen_on].sum() for judge, own in grown.items()}
+        best = max(grown, key=lambda judge: (n_correct[judge], -cost[judge]))
         order.append(best)
         votes = grown[best]
     return order

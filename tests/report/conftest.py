@@ -8,6 +8,7 @@ import torch
 
 import annotrace as at
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.dependence import ErrorDependence
 from annotrace.crowd.result import CrowdResult
 from annotrace.crowd.skills import AnnotatorPosterior
 from annotrace.diagnosis import Diagnosis
@@ -136,6 +137,7 @@ def _made_up(
         diagonal_slope=np.zeros((n, c)),
         ability_variance=np.zeros(n),
         error_counts=np.full((n, c), 1 / variance),
+        dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
     )
     diagnosis = Diagnosis(
         margins=Estimate(*[np.full(c, 0.5)] * 3),

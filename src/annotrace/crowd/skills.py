@@ -7,6 +7,11 @@ towards the pool. `skill_`, `annotators_`, the report, the csv files and the all
 True classes are uncertain too. A few rounds of EM alternate between the posterior of the items
 under the shrunken matrices and the matrices given that posterior, so that a method that trusts an
 annotator with five labels too much does not confirm itself. Everything is conjugate: no sampling.
+
+Accuracy, the share of an annotator's labels that are correct, is the diagonal weighted by the
+classes that the annotator has labelled. Where annotators share errors, the posterior of the items
+is wrong together with them, and no number of labels makes skills and accuracies certain: their
+intervals have a part that grows with the estimated correlation of errors.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from scipy.special import betaincinv
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.dependence import ErrorDependence, predict_dependence
 from annotrace.crowd.problem import CrowdProblem
 
 if TYPE_CHECKING:
@@ -33,6 +39,9 @@ Array = NDArray[np.float64]
 # and 6 rounds: .0756, .0729, .0718, .0711, .0709.
 N_ROUNDS = 4
 SMALLEST_PRIOR = 1e-9
+# Standard deviation of the error that shared errors leave in a skill or an accuracy, divided by the
+# correlation of errors.
+SHARED_ERROR = 0.25
 
 
 def diagonals(confusion: NDArray[Any]) -> Array:
@@ -67,6 +76,8 @@ class AnnotatorPosterior:
         Posterior mean of the confusion matrices; an annotator without labels has the pool's.
     item_posterior : ndarray of shape (n_items, n_classes)
         The posterior of the true classes under `mean`.
+    dependence : ErrorDependence
+        How far annotators share errors, estimated under `mean`.
     """
 
     counts: Array
@@ -76,6 +87,7 @@ class AnnotatorPosterior:
     diagonal_slope: Array  # (n_annotators, n_classes), by ability
     ability_variance: Array  # (n_annotators,)
     error_counts: Array  # (n_annotators, n_classes), effective
+    dependence: ErrorDependence
 
     @cached_property
     def skill(self) -> Array:
@@ -86,11 +98,42 @@ class AnnotatorPosterior:
     def skill_variance(self) -> Array:
         """Posterior variance of the skill, shape (n_annotators,)."""
         n_classes = self.mean.shape[1]
-        return self._variance_of_sum(np.full(n_classes, 1 / n_classes)[None])
+        own = self._variance_of_sum(np.full(n_classes, 1 / n_classes)[None])
+        return own + self.shared_variance
 
     def skill_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Return the lower and upper ends of the skill's interval, each (n_annotators,)."""
         return beta_interval(self.skill, self.skill_variance, level)
+
+    @cached_property
+    def accuracy(self) -> Array:
+        """The share of each annotator's labels that are correct, shape (n_annotators,)."""
+        accuracy: Array = (self._class_shares * diagonals(self.mean)).sum(axis=1)
+        return accuracy
+
+    @cached_property
+    def accuracy_variance(self) -> Array:
+        """Posterior variance of the accuracy, shape (n_annotators,)."""
+        return self._variance_of_sum(self._class_shares) + self.shared_variance
+
+    def accuracy_interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the lower and upper ends of the accuracy's interval, each (n_annotators,)."""
+        return beta_interval(self.accuracy, self.accuracy_variance, level)
+
+    @property
+    def shared_variance(self) -> float:
+        """Variance of skills and accuracies because errors are shared, whatever the labels."""
+        return (SHARED_ERROR * self.dependence.expected) ** 2
+
+    @cached_property
+    def _class_shares(self) -> Array:
+        """Shares of the classes among the items that each annotator labelled, as in `counts`."""
+        labelled = self.counts.sum(axis=2)
+        all_labelled = labelled.sum(axis=0) + SMALLEST_PRIOR
+        # The crowd's shares count as one label, for annotators who have none.
+        shares: Array = labelled + all_labelled / all_labelled.sum()
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
     def cell_interval(
         self, level: float = 0.9, annotators: NDArray[Any] | None = None
@@ -196,7 +239,7 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
         # first strengths and .74 with refitted ones, after Dawid-Skene; skills are the same.
         model = model.fit_abilities(labels)
     mean = mean_matrices(labels, model)
-    return _with_variances(labels, model, mean, crowd.posterior(mean).double().numpy())
+    return crowd.describe(labels, model, mean)
 
 
 class _Crowd:
@@ -225,6 +268,23 @@ class _Crowd:
         counts, squares = (self.problem.counts(w).double().numpy() for w in (weights, weights**2))
         return LabelCounts(counts, squares)
 
+    def describe(self, labels: LabelCounts, model: AbilityModel, mean: Array) -> AnnotatorPosterior:
+        """Return the posterior of matrices with a given mean: variances and shared errors."""
+        share, diagonal = labels.effective_share(), diagonals(mean)
+        total = model.strength + 2 * SLIPS + share * labels.total
+        expected = labels.expected_accuracy(model.ability)
+        posterior = self.posterior(mean).double().numpy()
+        return AnnotatorPosterior(
+            counts=labels.counts,
+            mean=mean,
+            item_posterior=posterior,
+            diagonal_variance=diagonal * (1 - diagonal) / (total + 1),
+            diagonal_slope=model.strength / total * expected * (1 - expected),
+            ability_variance=model.variance,
+            error_counts=model.error_strength + share * labels.wrong,
+            dependence=predict_dependence(self.result.table, mean, posterior, self.result.gold),
+        )
+
 
 def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
     """Return the posterior mean of the matrices, shape (n_annotators, n_classes, n_classes)."""
@@ -236,23 +296,6 @@ def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
     place = np.arange(mean.shape[1])
     mean[:, place, place] = diagonal
     return mean
-
-
-def _with_variances(
-    labels: LabelCounts, model: AbilityModel, mean: Array, item_posterior: NDArray[Any]
-) -> AnnotatorPosterior:
-    share, diagonal = labels.effective_share(), diagonals(mean)
-    total = model.strength + 2 * SLIPS + share * labels.total
-    expected = labels.expected_accuracy(model.ability)
-    return AnnotatorPosterior(
-        counts=labels.counts,
-        mean=mean,
-        item_posterior=item_posterior,
-        diagonal_variance=diagonal * (1 - diagonal) / (total + 1),
-        diagonal_slope=model.strength / total * expected * (1 - expected),
-        ability_variance=model.variance,
-        error_counts=model.error_strength + share * labels.wrong,
-    )
 
 
 def beta_interval(mean: NDArray[Any], variance: NDArray[Any], level: float) -> tuple[Array, Array]:

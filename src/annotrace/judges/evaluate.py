@@ -27,7 +27,7 @@ from annotrace.judges.people import compare_with_people
 from annotrace.judges.prevalence import ClassShare, class_shares
 from annotrace.judges.replacement import EPSILON, alternative_annotator_test
 from annotrace.judges.result import Judge, JudgePanel
-from annotrace.judges.shared_errors import measure_dependence
+from annotrace.judges.shared_errors import estimate_dependence, measure_dependence
 from annotrace.labels.gold import Gold
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
@@ -102,7 +102,14 @@ def evaluate(
             strict=True,
         )
     ]
-    found = JudgePanel(judges, 0, rows, dependence=measure_dependence(judges, known))
+    measured = measure_dependence(judges, known)
+    found = JudgePanel(
+        judges,
+        0,
+        rows,
+        dependence=estimate_dependence(judges) if measured is None else measured,
+        is_measured=measured is not None,
+    )
     if np.any(known[judges.item] >= 0):
         found = _with_gold(found, known, random_state)
     if people.n_labels:

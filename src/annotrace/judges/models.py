@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotrace.crowd.dependence import ErrorDependence
 from annotrace.judges.agreement import agreement_between, agreement_within
 from annotrace.judges.estimates import Estimate
 from annotrace.judges.shared_errors import measure_dependence
@@ -29,7 +28,8 @@ class ModelRuns(NamedTuple):
     others : Estimate
         Agreement of its runs with those of other models.
     effective_votes : float
-        How many independent votes the runs count for; NaN for a single run.
+        How many independent votes the runs count for; NaN for a single run, or without gold: labels
+        alone do not tell shared errors from the true class.
     """
 
     model: Any
@@ -58,14 +58,11 @@ def runs_by_model(table: LabelTable, known: Codes, models: list[Any]) -> list[Mo
 
 def _runs_of(table: LabelTable, known: Codes, model: Any, own: Any) -> ModelRuns:
     runs = table.select_annotators(own)
-    votes = float("nan")
-    if runs.n_annotators > 1:
-        dependence: ErrorDependence | None = measure_dependence(runs, known)
-        votes = votes if dependence is None else dependence.effective_votes
+    dependence = measure_dependence(runs, known)
     return ModelRuns(
         model,
         tuple(runs.annotators.tolist()),
         agreement_within(runs).share,
         agreement_between(runs, table.select_annotators(~own)).share,
-        votes,
+        float("nan") if dependence is None else dependence.effective_votes,
     )

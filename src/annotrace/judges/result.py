@@ -75,6 +75,8 @@ class JudgePanel:
         [judge, true, reported], on gold items.
     dependence : ErrorDependence or None
         How far the judges err together; None if it cannot be known.
+    is_measured : bool
+        Whether `dependence` was measured on gold items, not estimated from labels alone.
     panel : Panel or None
         The panel against its members; None without gold.
     shares : sequence of ClassShare
@@ -98,6 +100,7 @@ class JudgePanel:
     rates: Sequence[ClassRate] = ()
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 0, 0), np.int64))
     dependence: ErrorDependence | None = None
+    is_measured: bool = False
     panel: Panel | None = None
     shares: Sequence[ClassShare] = ()
     people_together: Agreement | None = None
@@ -193,4 +196,8 @@ class JudgePanel:
             for group in self.dependence.groups
         ]
         parts = ("correlation", "low", "high", "n_votes", "effective_votes")
-        return {part: float(getattr(self.dependence, part)) for part in parts} | {"groups": groups}
+        values: dict[str, Any] = {p: float(getattr(self.dependence, p)) for p in parts}
+        return values | {
+            "is_measured": self.is_measured,
+            "groups": groups,
+        }

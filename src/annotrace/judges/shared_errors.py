@@ -1,28 +1,47 @@
-"""How far judges err together: against gold if there is some, else by what their labels show."""
+"""How far judges err together: measured on gold items, or estimated from labels alone."""
 
 from __future__ import annotations
 
-import numpy as np
+import warnings
 
-from annotrace.crowd.dependence import ErrorDependence, known_dependence
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from annotrace.aggregation import make
+from annotrace.crowd.dependence import ErrorDependence, estimated_dependence, known_dependence
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
 
-# With fewer gold items the correlation of errors is too uncertain to be of use.
+# With fewer gold items, what labels alone show is the better estimate.
 MIN_GOLD = 30
+# Two judges alone have no third opinion, by which to tell shared errors from the true class.
+MIN_JUDGES = 3
+
+
+def is_measurable(table: LabelTable, known: Codes) -> bool:
+    """Whether there are enough gold items with labels by two judges; -1 in `known` is no gold."""
+    return int(np.sum((known >= 0) & (table.labels_per_item() > 1))) >= MIN_GOLD
 
 
 def measure_dependence(table: LabelTable, known: Codes) -> ErrorDependence | None:
-    """Return how far the annotators of a table err together; None if it cannot be known.
+    """Return how far judges err together on gold items; None if there are too few.
 
     Parameters
     ----------
     table : LabelTable
+        Labels of the judges alone.
     known : ndarray of shape (n_items,), int32
         The class of each gold item, -1 for the others.
     """
-    if table.n_annotators < 2 or np.count_nonzero(table.labels_per_item() > 1) == 0:
+    return known_dependence(table, known) if is_measurable(table, known) else None
+
+
+def estimate_dependence(table: LabelTable) -> ErrorDependence | None:
+    """Estimate from labels alone how far judges err together; None for fewer than three judges."""
+    n_judges = np.count_nonzero(table.labels_per_annotator())
+    if n_judges < MIN_JUDGES or table.n_classes < 2 or table.labels_per_item().max() < MIN_JUDGES:
         return None
-    if np.count_nonzero(known >= 0) >= MIN_GOLD:
-        return known_dependence(table, known)
-    return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = make(random_state=0).fit(table).result_
+    return estimated_dependence(result) if result.models_annotators else None

@@ -68,7 +68,8 @@ def describe_shared_errors(panel: JudgePanel) -> Iterator[str]:
     interval = with_interval(Estimate(found.correlation, found.low, found.high))
     yield (
         f"{found.n_votes:.1f} labels per item count as about {found.effective_votes:.1f} "
-        f"independent votes: the errors of two judges have a correlation of {interval}."
+        f"independent votes: the errors of two judges have a correlation of {interval}"
+        f"{'' if panel.is_measured else ', estimated without gold'}."
     )
     for group in found.groups:
         names = panel.table.annotators[list(group.annotators)].tolist()

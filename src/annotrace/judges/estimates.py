@@ -92,12 +92,18 @@ def ratio_variance(part: Array, whole: Array, cluster: NDArray[Any]) -> float:
     return float(np.square(residual).sum() / total**2 * n / max(n - 1, 1))
 
 
-def difference_estimate(difference: ArrayLike) -> Estimate:
+def difference_estimate(difference: ArrayLike, inflation: float = 1.0) -> Estimate:
     """Return the mean of paired differences between -1 and 1 with its interval.
 
     Half a pair is added to each kind of pair (both right, both wrong, one of them right), so that
     the interval has a width even if no pair differs (Agresti and Min, Simple improved confidence
     intervals for comparing matched proportions, 2005).
+
+    Parameters
+    ----------
+    difference : array-like of shape (n,)
+    inflation : float
+        Of the variance, for differences that are not independent.
     """
     given = np.asarray(difference, np.float64)
     if len(given) == 0:
@@ -105,7 +111,7 @@ def difference_estimate(difference: ArrayLike) -> Estimate:
     n = len(given) + 2
     centre = given.sum() / n
     variance = (np.square(given).sum() + 1) / n - centre**2
-    half = _Z * np.sqrt(variance / n)
+    half = _Z * np.sqrt(inflation * variance / n)
     return Estimate(float(given.mean()), float(centre - half), float(centre + half))
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annotrace.judges.estimates import Array, Estimate, difference_estimate, share_estimate
-from annotrace.judges.selection import N_FOLDS, PanelStep, grow_panel, smallest_panel
+from annotrace.judges.selection import INFLATION, N_FOLDS, PanelStep, grow_panel, smallest_panel
 from annotrace.judges.votes import GoldVotes
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
@@ -116,7 +116,7 @@ def _against_best(gold: GoldVotes, correct: Array, random_state: int) -> Estimat
         item, is_right = gold.judge_correct(int(best))
         inside = fold[item] == held
         differences.append(correct[item[inside]] - is_right[inside])
-    return difference_estimate(np.concatenate(differences))
+    return difference_estimate(np.concatenate(differences), INFLATION)
 
 
 def _counts_by_fold(gold: GoldVotes, fold: Any, n_folds: int) -> tuple[Array, Array]:

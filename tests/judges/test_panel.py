@@ -3,12 +3,13 @@ import pytest
 from panels import draw_panel, known_codes
 
 from annotrace.judges.panel import compare_panel
+from annotrace.judges.shared_errors import aggregate
 
 
 def compared(accuracies, n_gold=300, cost=None, **options):
     table, truth = draw_panel(accuracies, **options)
     cost = np.ones(len(accuracies)) if cost is None else np.array(cost)
-    return compare_panel(table, known_codes(truth, n_gold), cost, 0)
+    return compare_panel(table, known_codes(truth, n_gold), aggregate(table).estimate, cost, 0)
 
 
 def test_independent_judges_together_are_better_than_the_best_of_them():
@@ -64,4 +65,14 @@ def test_a_judge_with_few_labels_is_not_the_best():
     few = table.select_annotators(np.array([0, 1]))
     kept = (few.annotator == 0) | (few.item < 2)
     few = few.replace(item=few.item[kept], annotator=few.annotator[kept], label=few.label[kept])
-    assert compare_panel(few, known_codes(truth, 200), np.ones(2), 0).best_judge == "judge-0"
+    known = known_codes(truth, 200)
+    assert compare_panel(few, known, truth, np.ones(2), 0).best_judge == "judge-0"
+
+
+def test_an_aggregation_is_compared_too():
+    table, truth = draw_panel([0.8, 0.7, 0.6], 200)
+    perfect = compare_panel(table, known_codes(truth, 150), truth, np.ones(3), 0)
+    assert perfect.aggregated.value == 1
+    assert perfect.aggregated_against_best.value == pytest.approx(0.2, abs=0.08)
+    wrong = compare_panel(table, known_codes(truth, 150), 1 - truth, np.ones(3), 0)
+    assert wrong.aggregated.value == 0

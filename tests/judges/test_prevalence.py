@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from panels import draw_panel, known_codes
 
-from annotrace.judges.prevalence import class_shares, prediction_powered_shares, rogan_gladen
+from annotrace.judges.prevalence import (
+    class_shares,
+    find_unlike,
+    prediction_powered_shares,
+    rogan_gladen,
+)
 
 
 def draw_reports(rng, share, matrix, n):
@@ -93,6 +98,13 @@ def test_a_class_without_gold_items_is_assumed_to_be_absent():
     assert found[2].low == 0 < found[2].high < 0.2
 
 
+def test_a_matrix_that_explains_nothing_of_the_other_items():
+    """Gold items were called 0 or 1, and all others 2."""
+    reported = np.eye(3)[np.repeat([0, 1, 2], [5, 5, 10])]
+    found = rogan_gladen(reported, np.repeat([0, 1, -1], [5, 5, 10]))
+    assert all(0 <= end <= 1 for each in found for end in each)
+
+
 def test_without_gold_or_without_other_items_there_is_nothing_to_correct():
     reported = np.eye(2)[np.zeros(4, int)]
     assert not rogan_gladen(reported, np.full(4, -1))[0].is_known
@@ -108,3 +120,30 @@ def test_shares_of_a_panel():
     assert sum(each.reported for each in shares) == pytest.approx(1)
     gold = np.bincount(truth[:100], minlength=3) / 100
     assert [each.gold.value for each in shares] == pytest.approx(gold)
+
+
+def test_gold_items_that_are_no_random_sample():
+    table, truth = draw_panel([0.9, 0.8], 600)
+    assert find_unlike(table, known_codes(truth, 100)) is None
+    chosen = np.flatnonzero(truth == 1)[:80]
+    known = np.full(600, -1, np.int32)
+    known[chosen] = 1
+    found = find_unlike(table, known)
+    labels = table.to_wide()[:, 0] == found.label, table.to_wide()[:, 1] == found.label
+    share = np.mean(labels, axis=0)
+    assert found.gold == pytest.approx(share[chosen].mean())
+    assert found.others == pytest.approx(np.delete(share, chosen).mean())
+
+
+def test_random_samples_are_rarely_suspected():
+    suspected = 0
+    for seed in range(150):
+        table, truth = draw_panel([0.9, 0.8], 200, seed=seed)
+        suspected += find_unlike(table, known_codes(truth, 60)) is not None
+    assert suspected <= 2
+
+
+def test_one_item_is_no_sample():
+    table, truth = draw_panel([0.9], 20)
+    assert find_unlike(table, known_codes(truth, 1)) is None
+    assert find_unlike(table, known_codes(truth, 20)) is None

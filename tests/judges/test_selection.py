@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from panels import draw_panel, known_codes
 
-from annotrace.judges.selection import MAX_JUDGES, forward_order, grow_panel, smallest_panel
+from annotrace.judges.selection import (
+    MAX_JUDGES,
+    best_panel,
+    forward_order,
+    grow_panel,
+    smallest_panel,
+)
 from annotrace.judges.votes import GoldVotes
 
 
@@ -17,6 +23,13 @@ def test_one_good_judge_among_guesses_is_the_smallest_panel():
     assert steps[0].judge == "judge-1"
     assert smallest_panel(steps) == ["judge-1"]
     assert steps[0].against_all.low > 0
+
+
+def test_experts_among_guesses_are_the_best_panel():
+    gold, names = gold_votes([0.85, 0.5, 0.85, 0.5, 0.85, 0.5, 0.5, 0.5], n=1500)
+    steps = grow_panel(gold, names, np.ones(8), 0)
+    assert sorted(best_panel(steps)) == ["judge-0", "judge-2", "judge-4"]
+    assert steps[2].against_all.low > 0
 
 
 def test_independent_judges_are_all_needed():

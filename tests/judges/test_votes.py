@@ -14,6 +14,7 @@ def gold():
 
 
 def test_only_gold_items_with_labels_count(gold):
+    assert gold.items.tolist() == [0, 1, 2]
     assert gold.truth.tolist() == [0, 1, 1]
     assert (gold.n_items, gold.n_judges, gold.n_classes) == (3, 3, 3)
 
@@ -32,7 +33,7 @@ def test_a_judge_alone(gold):
 
 
 def test_folds_are_of_equal_size_and_seeded():
-    gold = GoldVotes(np.zeros(25, np.int32), 2, [])
+    gold = GoldVotes(np.arange(25), np.zeros(25, np.int32), 2, [])
     fold = gold.folds(10, 3)
     assert sorted(np.bincount(fold)) == [2] * 5 + [3] * 5
     np.testing.assert_array_equal(fold, gold.folds(10, 3))

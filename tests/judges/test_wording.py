@@ -25,6 +25,13 @@ def test_a_panel_that_one_member_beats():
     assert "7.0 labels per item count as about" in text
 
 
+def test_gold_that_is_no_random_sample():
+    table, truth = draw_panel([0.9, 0.8, 0.8], 300)
+    ones = {str(table.items[k]): 1 for k in range(300) if truth[k] == 1}
+    text = str(evaluate(table, gold=dict(list(ones.items())[:60])))
+    assert "Gold items are not a random sample of all items: class" in text
+
+
 def test_people():
     table, _ = draw_panel([0.9, 0.9, 0.9, 0.9, 0.3], 100, names=["a", "b", "c", "gpt", "bad"])
     kind = dict.fromkeys("abc", "person") | {"gpt": "llm", "bad": "llm"}

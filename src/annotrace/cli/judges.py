@@ -128,7 +128,7 @@ def judges(
 
 def print_judges(panel: JudgePanel) -> None:
     """Print what is known of each judge, by accuracy or agreement with people."""
-    rows = sorted(panel.rows, key=_rank, reverse=True)
+    rows = panel.ranked()
     columns: dict[str, list[Any]] = {"judge": [row.judge for row in rows]}
     columns["labels"] = [row.n_labels for row in rows]
     if panel.n_gold:
@@ -146,11 +146,6 @@ def print_judges(panel: JudgePanel) -> None:
     if len(rows) > MAX_ROWS:
         title += f" (the first {MAX_ROWS} of {len(rows):,}; all are in judges.csv)"
     print_table(list(columns), shown, title)
-
-
-def _rank(row: Any) -> float:
-    known = [part.value for part in (row.accuracy, row.people) if part.is_known]
-    return known[0] if known else -1.0
 
 
 def _with_ends(name: str, estimates: list[Any]) -> dict[str, list[Any]]:

@@ -24,10 +24,14 @@ from annotrace.judges.inputs import (
 from annotrace.judges.models import runs_by_model
 from annotrace.judges.panel import compare_panel
 from annotrace.judges.people import compare_with_people
-from annotrace.judges.prevalence import ClassShare, class_shares
+from annotrace.judges.prevalence import ClassShare, class_shares, find_unlike
 from annotrace.judges.replacement import EPSILON, alternative_annotator_test
 from annotrace.judges.result import Judge, JudgePanel
-from annotrace.judges.shared_errors import estimate_dependence, measure_dependence
+from annotrace.judges.shared_errors import (
+    aggregate,
+    estimate_dependence,
+    measure_dependence,
+)
 from annotrace.labels.gold import Gold
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
@@ -102,16 +106,16 @@ def evaluate(
             strict=True,
         )
     ]
-    measured = measure_dependence(judges, known)
+    result, measured = aggregate(judges), measure_dependence(judges, known)
     found = JudgePanel(
         judges,
         0,
         rows,
-        dependence=estimate_dependence(judges) if measured is None else measured,
+        dependence=estimate_dependence(result) if measured is None else measured,
         is_measured=measured is not None,
     )
     if np.any(known[judges.item] >= 0):
-        found = _with_gold(found, known, random_state)
+        found = _with_gold(found, known, result.estimate, random_state)
     if people.n_labels:
         found = _with_people(found, people, epsilon, graded)
     if periods is not None:
@@ -124,10 +128,12 @@ def evaluate(
     return found
 
 
-def _with_gold(found: JudgePanel, known: Codes, random_state: int) -> JudgePanel:
+def _with_gold(
+    found: JudgePanel, known: Codes, estimate: NDArray[Any], random_state: int
+) -> JudgePanel:
     """Add what gold items show."""
-    judges = found.table
-    panel = compare_panel(judges, known, np.array([row.cost for row in found.rows]), random_state)
+    judges, costs = found.table, np.array([row.cost for row in found.rows])
+    panel = compare_panel(judges, known, estimate, costs, random_state)
     rows = [
         row._replace(**accuracy._asdict(), adds=each.adds, adds_per_cost=each.adds_per_cost)
         for row, accuracy, each in zip(
@@ -142,6 +148,7 @@ def _with_gold(found: JudgePanel, known: Codes, random_state: int) -> JudgePanel
         counts=confusion_counts(judges, known),
         panel=panel,
         shares=_all_shares(judges, known),
+        unlike=find_unlike(judges, known),
     )
 
 

@@ -1,6 +1,7 @@
 """The panel as a whole: against its best member, and without each of its members.
 
-The panel's answer is its majority vote. Comparisons are paired over gold items. The best member is
+The panel's answer is its majority vote, or what the default aggregation makes of its labels without
+gold. Comparisons are paired over gold items. The best member is
 chosen without the items that it is compared on, by cross-validation: chosen and compared on the
 same items, it would look better than it is.
 """
@@ -11,9 +12,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from annotrace.judges.estimates import Array, Estimate, difference_estimate, share_estimate
-from annotrace.judges.selection import INFLATION, N_FOLDS, PanelStep, grow_panel, smallest_panel
+from annotrace.judges.selection import (
+    INFLATION,
+    N_FOLDS,
+    PanelStep,
+    best_panel,
+    grow_panel,
+    smallest_panel,
+)
 from annotrace.judges.votes import GoldVotes
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
@@ -50,10 +59,13 @@ class Panel(NamedTuple):
         The judge with the highest accuracy on the gold items.
     against_best : Estimate
         Accuracy of the vote minus that of the judge who is best on the other gold items.
+    aggregated, aggregated_against_best : Estimate
+        The same for the default aggregation of all labels, without gold.
     steps : list of PanelStep
         Panels of each size.
-    smallest : list
-        The members of the smallest panel that is as good as all judges within noise.
+    smallest, best : list
+        The members of the smallest panel that is as good as all judges within noise, and of the
+        panel with the highest validated accuracy.
     contributions : list of Contribution
     """
 
@@ -61,8 +73,11 @@ class Panel(NamedTuple):
     accuracy: Estimate
     best_judge: Any
     against_best: Estimate
+    aggregated: Estimate
+    aggregated_against_best: Estimate
     steps: list[PanelStep]
     smallest: list[Any]
+    best: list[Any]
     contributions: list[Contribution]
 
     @property
@@ -76,7 +91,9 @@ class Panel(NamedTuple):
         return self.against_best.high < 0
 
 
-def compare_panel(table: LabelTable, known: Codes, cost: Array, random_state: int) -> Panel:
+def compare_panel(
+    table: LabelTable, known: Codes, estimate: NDArray[Any], cost: Array, random_state: int
+) -> Panel:
     """Compare a panel with its members and with smaller panels.
 
     Parameters
@@ -85,6 +102,8 @@ def compare_panel(table: LabelTable, known: Codes, cost: Array, random_state: in
         Labels of the judges alone.
     known : ndarray of shape (n_items,), int32
         The class of each gold item, -1 for the others; some gold item has a label.
+    estimate : ndarray of int, shape (n_items,)
+        The class of each item by an aggregation of the labels that has not seen gold.
     cost : ndarray of shape (n_annotators,)
         Of one label by each judge.
     random_state : int
@@ -93,6 +112,7 @@ def compare_panel(table: LabelTable, known: Codes, cost: Array, random_state: in
     gold = GoldVotes.of(table, known)
     names = table.annotators.tolist()
     correct = gold.correct(gold.votes(range(gold.n_judges)))
+    aggregated = (estimate[gold.items] == gold.truth).astype(np.float64)
     steps = grow_panel(gold, names, cost, random_state)
     right, given = _counts_by_fold(gold, np.zeros(gold.n_items, np.int64), 1)
     return Panel(
@@ -100,14 +120,17 @@ def compare_panel(table: LabelTable, known: Codes, cost: Array, random_state: in
         share_estimate(float(correct.mean()), gold.n_items),
         names[int(_accuracy(right, given)[:, 0].argmax())],
         _against_best(gold, correct, random_state),
+        share_estimate(float(aggregated.mean()), gold.n_items),
+        _against_best(gold, aggregated, random_state),
         steps,
         smallest_panel(steps),
+        best_panel(steps),
         list(_contributions(gold, correct, cost, names)),
     )
 
 
 def _against_best(gold: GoldVotes, correct: Array, random_state: int) -> Estimate:
-    """Compare the vote with the judge who is best on the other folds, where that judge answers."""
+    """Compare an answer with the judge who is best on the other folds, where that judge answers."""
     fold = gold.folds(N_FOLDS, random_state)
     right, given = _counts_by_fold(gold, fold, N_FOLDS)
     elsewhere = [counts.sum(axis=1, keepdims=True) - counts for counts in (right, given)]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from annotrace.judges.accuracy import powered_share
 from annotrace.judges.estimates import (
@@ -30,6 +31,8 @@ from annotrace.labels.vocabulary import Codes
 
 # Below it, the confusion matrix cannot be inverted: some class is never told from the others.
 _LEAST_SINGULAR = 1e-6
+# The p-value, for all classes together, below which gold items are said to be no random sample.
+UNLIKELY = 0.001
 
 
 class ClassShare(NamedTuple):
@@ -55,6 +58,14 @@ class ClassShare(NamedTuple):
     prediction_powered: Estimate
 
 
+class Unlike(NamedTuple):
+    """A class that judges report much more or less often for gold items than for the others."""
+
+    label: Any
+    gold: float
+    others: float
+
+
 def class_shares(table: LabelTable, known: Codes, source: Any) -> list[ClassShare]:
     """Return the corrected share of each class.
 
@@ -67,10 +78,7 @@ def class_shares(table: LabelTable, known: Codes, source: Any) -> list[ClassShar
     source : str or int
         The name of the judge or panel.
     """
-    n_labels = table.labels_per_item()
-    labelled = np.flatnonzero(n_labels > 0)
-    reported = table.votes()[labelled] / n_labels[labelled, None]
-    truth = known[labelled]
+    reported, truth = _reported_shares(table, known)
     corrected = rogan_gladen(reported, truth)
     powered = prediction_powered_shares(reported, truth)
     is_gold = truth >= 0
@@ -80,13 +88,43 @@ def class_shares(table: LabelTable, known: Codes, source: Any) -> list[ClassShar
         ClassShare(
             source,
             name,
-            float(reported[:, label].mean()) if len(labelled) else float("nan"),
+            float(reported[:, label].mean()) if len(reported) else float("nan"),
             share_estimate(by_class[label], n_gold),
             corrected[label],
             powered[label],
         )
         for label, name in enumerate(table.classes.tolist())
     ]
+
+
+def find_unlike(table: LabelTable, known: Codes) -> Unlike | None:
+    """Return the class in which gold items differ most from a random sample; None if in none.
+
+    Parameters
+    ----------
+    table : LabelTable
+    known : ndarray of shape (n_items,), int32
+        The class of each gold item, -1 for the others.
+    """
+    reported, truth = _reported_shares(table, known)
+    gold, others = reported[truth >= 0], reported[truth < 0]
+    if min(len(gold), len(others)) < 2:
+        return None
+    difference = gold.mean(axis=0) - others.mean(axis=0)
+    variance = gold.var(axis=0, ddof=1) / len(gold) + others.var(axis=0, ddof=1) / len(others)
+    z = np.abs(difference) / np.sqrt(np.maximum(variance, 1e-12))
+    if table.n_classes * 2 * ndtr(-z.max()) > UNLIKELY:
+        return None
+    label = int(z.argmax())
+    share, other = float(gold[:, label].mean()), float(others[:, label].mean())
+    return Unlike(table.classes[label], share, other)
+
+
+def _reported_shares(table: LabelTable, known: Codes) -> tuple[Array, Codes]:
+    """Return the share of votes for each class and the known class, of items with labels."""
+    n_labels = table.labels_per_item()
+    labelled = np.flatnonzero(n_labels > 0)
+    return table.votes()[labelled] / n_labels[labelled, None], known[labelled]
 
 
 def prediction_powered_shares(reported: Array, truth: NDArray[Any]) -> list[Estimate]:
@@ -133,7 +171,7 @@ def rogan_gladen(reported: Array, truth: NDArray[Any]) -> list[Estimate]:
     covariance = np.cov(rest.T, ddof=0).reshape(n_classes, n_classes) / len(rest)
     covariance = covariance + np.einsum("c,cij->ij", share**2, np.array(covariances))
     error = np.sqrt(np.diagonal(inverse @ covariance @ inverse.T))
-    truncated = np.clip(share, 0, None) / np.clip(share, 0, None).sum()
+    truncated = np.clip(share, 0, None) / max(np.clip(share, 0, None).sum(), 1e-12)
     found = [share_estimate(0.0, int(gold.sum()))] * n_classes
     for place, label in enumerate(present):
         _, low, high = normal_interval(float(share[place]), float(error[place]))

@@ -18,7 +18,7 @@ from annotrace.judges.estimates import UNKNOWN, Estimate, flatten_row, frame_of
 from annotrace.judges.models import ModelRuns
 from annotrace.judges.panel import Panel
 from annotrace.judges.people import PersonAgreement
-from annotrace.judges.prevalence import ClassShare
+from annotrace.judges.prevalence import ClassShare, Unlike
 from annotrace.judges.replacement import Comparison, Replacement
 from annotrace.judges.wording import describe_panel
 from annotrace.labels.frames import POLARS, convert_frame
@@ -81,6 +81,8 @@ class JudgePanel:
         The panel against its members; None without gold.
     shares : sequence of ClassShare
         Corrected share of each class, by the panel and by each judge.
+    unlike : Unlike or None
+        How gold items differ from a random sample of all items, if significantly.
     people_together : Agreement or None
         Of two people on one item; None if there are no people.
     people_rows : sequence of PersonAgreement
@@ -103,6 +105,7 @@ class JudgePanel:
     is_measured: bool = False
     panel: Panel | None = None
     shares: Sequence[ClassShare] = ()
+    unlike: Unlike | None = None
     people_together: Agreement | None = None
     people_rows: Sequence[PersonAgreement] = ()
     replacements: Sequence[Replacement] = ()
@@ -126,6 +129,10 @@ class JudgePanel:
     def prevalence(self) -> Any:
         """A frame of corrected class shares, one row per source and class."""
         return self._frame(self.shares)
+
+    def ranked(self) -> list[Judge]:
+        """Return the judges by accuracy, else by agreement with people, the highest first."""
+        return sorted(self.rows, key=_score, reverse=True)
 
     def frames(self) -> dict[str, Any]:
         """Return everything as polars frames by name, without those that have no rows."""
@@ -152,6 +159,7 @@ class JudgePanel:
             "summary": str(self),
             "dependence": self._dependence_as_dict(),
             "panel": None,
+            "unlike": None if self.unlike is None else self.unlike._asdict(),
             "people": None if self.people_together is None else flatten_row(self.people_together),
             "epsilon": self.epsilon,
         }
@@ -201,3 +209,8 @@ class JudgePanel:
             "is_measured": self.is_measured,
             "groups": groups,
         }
+
+
+def _score(row: Judge) -> float:
+    known = [part.value for part in (row.accuracy, row.people) if part.is_known]
+    return known[0] if known else -1.0

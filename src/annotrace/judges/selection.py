@@ -88,6 +88,12 @@ def smallest_panel(steps: list[PanelStep]) -> list[Any]:
     return [step.judge for step in steps[:size]]
 
 
+def best_panel(steps: list[PanelStep]) -> list[Any]:
+    """Return the members of the panel with the highest validated accuracy; the smallest if tied."""
+    best = max(steps, key=lambda step: (step.validated, -step.n_judges))
+    return [step.judge for step in steps[: best.n_judges]]
+
+
 def forward_order(gold: GoldVotes, chosen_on: NDArray[np.bool_], cost: Array) -> list[int]:
     """Order judges so that each adds most to the accuracy of those before it.
 

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from annotrace.aggregation import make
 from annotrace.crowd.dependence import ErrorDependence, estimated_dependence, known_dependence
+from annotrace.crowd.result import CrowdResult
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes
 
@@ -36,12 +37,16 @@ def measure_dependence(table: LabelTable, known: Codes) -> ErrorDependence | Non
     return known_dependence(table, known) if is_measurable(table, known) else None
 
 
-def estimate_dependence(table: LabelTable) -> ErrorDependence | None:
+def estimate_dependence(result: CrowdResult) -> ErrorDependence | None:
     """Estimate from labels alone how far judges err together; None for fewer than three judges."""
-    n_judges = np.count_nonzero(table.labels_per_annotator())
-    if n_judges < MIN_JUDGES or table.n_classes < 2 or table.labels_per_item().max() < MIN_JUDGES:
+    table = result.table
+    if not result.models_annotators or np.count_nonzero(table.labels_per_annotator()) < MIN_JUDGES:
         return None
+    return estimated_dependence(result) if table.labels_per_item().max() >= MIN_JUDGES else None
+
+
+def aggregate(table: LabelTable) -> CrowdResult:
+    """Return the result of the default aggregation of labels, without gold."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = make(random_state=0).fit(table).result_
-    return estimated_dependence(result) if result.models_annotators else None
+        return make(random_state=0).fit(table).result_

@@ -24,13 +24,16 @@ class GoldVotes(NamedTuple):
 
     Attributes
     ----------
+    items : ndarray of int, shape (n_items,)
+        Codes of the gold items that have a label.
     truth : ndarray of shape (n_items,), int32
-        The class of each gold item that has a label.
+        Their classes.
     n_classes : int
     cells : list of ndarray of int
         For each judge the cells of an array (n_items, n_classes) that it votes for.
     """
 
+    items: NDArray[np.int64]
     truth: Codes
     n_classes: int
     cells: list[NDArray[np.int64]]
@@ -42,7 +45,7 @@ class GoldVotes(NamedTuple):
         gold = table.select_items(items)
         cell = gold.item.astype(np.int64) * gold.n_classes + gold.label
         cells = [cell[gold.annotator == judge] for judge in range(gold.n_annotators)]
-        return cls(known[items], gold.n_classes, cells)
+        return cls(items, known[items], gold.n_classes, cells)
 
     @property
     def n_items(self) -> int:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from annotrace.judges.drift import Drift
     from annotrace.judges.models import ModelRuns
     from annotrace.judges.panel import Panel
+    from annotrace.judges.prevalence import Unlike
     from annotrace.judges.result import JudgePanel
 
 # Names and classes that are listed in a sentence.
@@ -27,6 +28,8 @@ def describe_panel(panel: JudgePanel) -> Iterator[str]:
         yield from describe_votes(panel.panel)
     yield from describe_shared_errors(panel)
     yield from describe_prevalence(panel)
+    if panel.unlike is not None:
+        yield describe_unlike(panel.unlike)
     yield from describe_people(panel)
     yield from map(describe_model, panel.model_rows)
     yield from describe_drifts(panel)
@@ -42,6 +45,10 @@ def describe_votes(panel: Panel) -> Iterator[str]:
         f"The vote is {compare(panel)} its best member ({panel.best_judge}): difference "
         f"{with_interval(panel.against_best, signed=True)}, the best member chosen on other items."
     )
+    yield (
+        f"The default aggregation of the labels, without gold: {with_interval(panel.aggregated)}, "
+        f"difference {with_interval(panel.aggregated_against_best, signed=True)}."
+    )
     everybody = len(panel.contributions)
     if len(panel.smallest) < everybody:
         names = listed(panel.smallest)
@@ -51,6 +58,12 @@ def describe_votes(panel: Panel) -> Iterator[str]:
         )
     else:
         yield f"No smaller panel is as good as all {everybody}."
+    best = panel.steps[len(panel.best) - 1]
+    if best.against_all.low > 0:
+        yield (
+            f"A panel of {len(panel.best)} is significantly better than all, by "
+            f"{with_interval(best.against_all, signed=True)}: {listed(panel.best)}."
+        )
 
 
 def compare(panel: Panel) -> str:
@@ -86,6 +99,15 @@ def describe_prevalence(panel: JudgePanel) -> Iterator[str]:
             f"{with_interval(each.prediction_powered)} (prediction-powered)"
             f"{inverted if each.rogan_gladen.is_known else ''}."
         )
+
+
+def describe_unlike(unlike: Unlike) -> str:
+    """Return a sentence about gold items that are no random sample."""
+    return (
+        f"Gold items are not a random sample of all items: class {unlike.label} has "
+        f"{unlike.gold:.3f} of their votes, and {unlike.others:.3f} of the others'. Accuracies and "
+        "prediction-powered shares hold for items like the gold ones."
+    )
 
 
 def describe_people(panel: JudgePanel) -> Iterator[str]:

@@ -109,6 +109,11 @@ def _steps(panel: JudgePanel) -> Iterator[str]:
             f"{have}: have {FEW_GOLD} items or more, drawn at random, labelled by an expert, and "
             "evaluate again."
         )
+    if panel.unlike is not None:
+        yield (
+            "Draw gold items at random: for these, judges report other classes than for the rest, "
+            "so that accuracies hold for items like these only."
+        )
     votes = panel.panel
     if votes is not None and len(votes.smallest) < len(panel.rows):
         cost = votes.steps[len(votes.smallest) - 1].cost
@@ -129,14 +134,11 @@ def _steps(panel: JudgePanel) -> Iterator[str]:
 def _rows(panel: JudgePanel) -> list[JudgeRow]:
     """Return the judges, the best first, with their matrices if these are readable."""
     shown = panel.table.n_classes <= MAX_MATRIX_CLASSES and panel.n_gold > 0
-    matrices = [_matrix(counts) for counts in panel.counts] if shown else [[]] * len(panel.rows)
-    rows = [JudgeRow(*pair) for pair in zip(panel.rows, matrices, strict=True)]
-    return sorted(rows, key=_rank, reverse=True)
-
-
-def _rank(row: JudgeRow) -> float:
-    known = [part.value for part in (row.judge.accuracy, row.judge.people) if part.is_known]
-    return known[0] if known else -1.0
+    names = panel.table.annotators.tolist()
+    return [
+        JudgeRow(row, _matrix(panel.counts[names.index(row.judge)]) if shown else [])
+        for row in panel.ranked()
+    ]
 
 
 def _matrix(counts: Any) -> list[list[Cell]]:

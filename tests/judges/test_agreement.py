@@ -31,8 +31,9 @@ def fleiss_cohen_everitt(label, truth, n_classes):
 
 def test_kappa_is_cohens_with_the_published_variance():
     rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=2000)
-    label = np.where(rng.random(2000) < 0.7, truth, rng.integers(3, size=2000))
+    truth = rng.choice(3, 2000, p=[0.1, 0.2, 0.7])
+    # Labels have other shares than the truth.
+    label = np.where(rng.random(2000) < 0.6, truth, rng.choice(3, 2000, p=[0.7, 0.3, 0]))
     found = against(label, truth)
     assert found.share.value == pytest.approx((label == truth).mean())
     assert found.kappa.value == pytest.approx(cohen_kappa_score(label, truth))

@@ -34,6 +34,13 @@ def test_steady_judges_are_rarely_said_to_drift():
     assert 0.02 <= np.mean(np.array(p_values) < 0.05) <= 0.09
 
 
+def test_one_judge_of_many_that_seems_to_drift_is_not_said_to():
+    found = drifts(*draw([[0.8] * 4] * 12, n=150, seed=8))
+    smallest = min(each.p_value for each in found)
+    assert 0.005 < smallest < 0.05
+    assert not any(each.is_significant for each in found)
+
+
 def test_the_trend_of_a_small_table_by_hand():
     """Cochran and Armitage: 1 of 4, 2 of 4 and 4 of 4 correct in three periods."""
     label = np.array([1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 1])

@@ -3,13 +3,12 @@ import pytest
 from panels import draw_panel, known_codes
 
 from annotrace.judges.panel import compare_panel
-from annotrace.judges.shared_errors import aggregate
 
 
 def compared(accuracies, n_gold=300, cost=None, **options):
     table, truth = draw_panel(accuracies, **options)
     cost = np.ones(len(accuracies)) if cost is None else np.array(cost)
-    return compare_panel(table, known_codes(truth, n_gold), aggregate(table).estimate, cost, 0)
+    return compare_panel(table, known_codes(truth, n_gold), truth, cost, 0)
 
 
 def test_independent_judges_together_are_better_than_the_best_of_them():

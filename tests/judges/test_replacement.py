@@ -70,6 +70,15 @@ def test_worked_out_by_hand():
     assert result.advantage == pytest.approx(0.9)
 
 
+def test_the_rate_of_false_discoveries_counts_dependent_tests():
+    """At 3 % the thresholds are .0055 k: .002 < .0055, .013 > .0109.
+
+    For independent tests (Benjamini and Hochberg) they would be .01 k, and .013 < .02.
+    """
+    _, comparisons = alternative_annotator_test(*people_and_judge(), epsilon=0.1, rate=0.03)
+    assert [each.wins for each in comparisons] == [False, False, True]
+
+
 def test_a_smaller_epsilon_is_harder_to_pass():
     (result,), _ = alternative_annotator_test(*people_and_judge(), epsilon=0.0)
     assert not result.passes

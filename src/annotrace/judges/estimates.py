@@ -55,8 +55,8 @@ def share_estimate(value: float, n: float, variance: float | None = None) -> Est
 
     Examples
     --------
-    >>> share_estimate(1.0, 10)
-    Estimate(value=1.0, low=0.787044..., high=1.0)
+    >>> [round(part, 3) for part in share_estimate(1.0, 10)]
+    [1.0, 0.787, 1.0]
     """
     if n <= 0:
         return UNKNOWN

@@ -13,6 +13,7 @@ from annotrace.errors import InputError
 from annotrace.judges.accuracy import class_rates, confusion_counts, judge_accuracies
 from annotrace.judges.agreement import other_votes
 from annotrace.judges.drift import drifts, scores_by_period
+from annotrace.judges.estimates import Array
 from annotrace.judges.inputs import (
     ByAnnotator,
     resolve_costs,
@@ -89,28 +90,19 @@ def evaluate(
     ...     items=["w", "x", "y", "z"], annotators=["gpt", "llama", "qwen"],
     ... )
     >>> panel = evaluate(table, gold={"w": "a", "x": "b", "y": "a"})
-    >>> panel.judges.select("judge", "n_gold", "accuracy").rows()
-    [('gpt', 3, 1.0), ('llama', 3, 0.666...), ('qwen', 3, 0.333...)]
+    >>> [(row.judge, round(row.accuracy.value, 2)) for row in panel.rows]
+    [('gpt', 1.0), ('llama', 0.67), ('qwen', 0.33)]
     """
     _check(table, epsilon)
     table, known = resolve_gold(table, gold)
     is_judge, costs = resolve_kinds(table, kind), resolve_costs(table, cost)
     models, periods = resolve_models(table, model_of), resolve_periods(table, time)
     judges, people = table.select_annotators(is_judge), table.select_annotators(~is_judge)
-    rows = [
-        Judge(name, n_labels, cost=float(each))
-        for name, n_labels, each in zip(
-            judges.annotators.tolist(),
-            judges.labels_per_annotator().tolist(),
-            costs[is_judge],
-            strict=True,
-        )
-    ]
     result, measured = aggregate(judges), measure_dependence(judges, known)
     found = JudgePanel(
         judges,
-        0,
-        rows,
+        n_gold=0,
+        rows=_bare_rows(judges, costs[is_judge]),
         dependence=estimate_dependence(result) if measured is None else measured,
         is_measured=measured is not None,
     )
@@ -126,6 +118,12 @@ def evaluate(
         own = [model for model, kept in zip(models, is_judge, strict=True) if kept]
         found = replace(found, model_rows=runs_by_model(judges, known, own))
     return found
+
+
+def _bare_rows(judges: LabelTable, costs: Array) -> list[Judge]:
+    """Return the judges, of which nothing but labels and costs is known yet."""
+    columns = (judges.annotators.tolist(), judges.labels_per_annotator().tolist(), costs.tolist())
+    return [Judge(name, n_labels, cost=cost) for name, n_labels, cost in zip(*columns, strict=True)]
 
 
 def _with_gold(

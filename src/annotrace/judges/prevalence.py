@@ -117,7 +117,7 @@ def find_unlike(table: LabelTable, known: Codes) -> Unlike | None:
         return None
     label = int(z.argmax())
     share, other = float(gold[:, label].mean()), float(others[:, label].mean())
-    return Unlike(table.classes[label], share, other)
+    return Unlike(table.classes.tolist()[label], share, other)
 
 
 def _reported_shares(table: LabelTable, known: Codes) -> tuple[Array, Codes]:
@@ -160,24 +160,38 @@ def rogan_gladen(reported: Array, truth: NDArray[Any]) -> list[Estimate]:
     present = np.unique(truth[gold])
     if len(rest) == 0 or len(present) == 0:
         return [UNKNOWN] * n_classes
-    means, covariances = zip(
-        *(_mean_of(reported[truth == label]) for label in present), strict=True
-    )
-    matrix = np.array(means)
-    if np.linalg.svd(matrix, compute_uv=False)[-1] < _LEAST_SINGULAR:
+    solved = _solve([reported[truth == label] for label in present], rest)
+    if solved is None:
         return [Estimate(float("nan"), 0.0, 1.0)] * n_classes
-    inverse = np.linalg.pinv(matrix.T)
-    share = inverse @ rest.mean(axis=0)
-    covariance = np.cov(rest.T, ddof=0).reshape(n_classes, n_classes) / len(rest)
-    covariance = covariance + np.einsum("c,cij->ij", share**2, np.array(covariances))
-    error = np.sqrt(np.diagonal(inverse @ covariance @ inverse.T))
+    share, error = solved
     truncated = np.clip(share, 0, None) / max(np.clip(share, 0, None).sum(), 1e-12)
     found = [share_estimate(0.0, int(gold.sum()))] * n_classes
     for place, label in enumerate(present):
-        _, low, high = normal_interval(float(share[place]), float(error[place]))
-        ends = np.clip((truncated[place], low, high), 0, 1).tolist()
-        found[label] = Estimate(*ends)
+        _, *ends = normal_interval(float(share[place]), float(error[place]))
+        low, high = np.clip(ends, 0, 1).tolist()
+        found[label] = Estimate(float(np.clip(truncated[place], low, high)), low, high)
     return found
+
+
+def _solve(by_class: list[Array], rest: Array) -> tuple[Array, Array] | None:
+    """Return the shares of classes and their standard errors; None if there is no solution.
+
+    Parameters
+    ----------
+    by_class : list of ndarray of shape (n, n_classes)
+        The reports for gold items of each class.
+    rest : ndarray of shape (n_rest, n_classes)
+        The reports for the other items.
+    """
+    means, covariances = zip(*map(_mean_of, by_class), strict=True)
+    matrix = np.array(means)
+    if np.linalg.svd(matrix, compute_uv=False)[-1] < _LEAST_SINGULAR:
+        return None
+    inverse = np.linalg.pinv(matrix.T)
+    share = inverse @ rest.mean(axis=0)
+    covariance = np.cov(rest.T, ddof=0).reshape(matrix.shape[1], -1) / len(rest)
+    covariance = covariance + np.einsum("c,cij->ij", share**2, np.array(covariances))
+    return share, np.sqrt(np.diagonal(inverse @ covariance @ inverse.T))
 
 
 def _mean_of(reported: Array) -> tuple[Array, Array]:

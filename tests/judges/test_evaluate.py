@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -113,6 +115,33 @@ def test_odd_panels():
     assert not panel.rows[1].accuracy.is_known
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_small_random_panels(seed):
+    """Labels that are few, repeated or missing, with gold, people and times as they come."""
+    rng = np.random.default_rng(seed)
+    n_items, n_annotators, n_classes = rng.integers(1, 12), rng.integers(1, 6), rng.integers(1, 5)
+    table = at.LabelTable.from_codes(
+        rng.integers(n_items, size=30),
+        np.append(0, rng.integers(n_annotators, size=29)),
+        rng.integers(n_classes, size=30),
+        n_items=int(n_items),
+        n_annotators=int(n_annotators),
+        n_classes=int(n_classes),
+    )
+    panel = evaluate(
+        table,
+        gold={k: int(rng.integers(n_classes)) for k in range(n_items) if rng.random() < 0.5},
+        kind={k: "person" if k and rng.random() < 0.4 else "llm" for k in range(n_annotators)},
+        time={k: int(rng.integers(4)) for k in range(n_items)},
+        model_of={k: k % 2 for k in range(n_annotators)},
+        graded=True,
+    )
+    json.dumps(panel.as_dict(), allow_nan=False)
+    for row in panel.rows:
+        for each in (row.accuracy, row.people):
+            assert not each.is_known or 0 <= each.low <= each.value <= each.high <= 1
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -129,6 +158,9 @@ def test_wrong_input(drawn, options, message):
 def test_anything_but_a_table_with_labels_is_refused():
     with pytest.raises(InputError, match="to be a LabelTable, but got list"):
         evaluate([[0, 1]])
+    one = at.LabelTable.from_codes([0], [0], [0], n_annotators=2, n_classes=2)
+    with pytest.raises(InputError, match="all labels are by people"):
+        evaluate(one, kind={0: "person", 1: "llm"})
     empty = at.LabelTable.from_codes([], [], [], n_items=1, n_annotators=1, n_classes=2)
     with pytest.raises(InputError, match="it has none"):
         evaluate(empty)

@@ -64,7 +64,8 @@ def share_estimate(value: float, n: float, variance: float | None = None) -> Est
     if variance is not None and variance > 0 and 0 < value < 1:
         n = value * (1 - value) / variance
     low, high = share_interval(value, n)
-    return Estimate(value, float(low), float(high))
+    # Rounding may leave an end of the interval of 0 or 1 beside it.
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def normal_interval(value: float, error: float) -> Estimate:

@@ -98,6 +98,8 @@ def evaluate(
     is_judge, costs = resolve_kinds(table, kind), resolve_costs(table, cost)
     models, periods = resolve_models(table, model_of), resolve_periods(table, time)
     judges, people = table.select_annotators(is_judge), table.select_annotators(~is_judge)
+    if judges.n_labels == 0:
+        raise InputError("Expected labels by judges, but all labels are by people: check `kind`.")
     result, measured = aggregate(judges), measure_dependence(judges, known)
     found = JudgePanel(
         judges,
@@ -213,6 +215,6 @@ def _check(table: Any, epsilon: float) -> None:
     if not isinstance(table, LabelTable):
         raise InputError(f"Expected `table` to be a LabelTable, but got {type(table).__name__}.")
     if table.n_labels == 0:
-        raise InputError("Expected a table with labels of judges, but it has none.")
+        raise InputError("Expected a table with labels, but it has none.")
     if not 0 <= epsilon < 1:
         raise InputError(f"Expected `epsilon` to be at least 0 and below 1, but got {epsilon}.")

@@ -191,7 +191,8 @@ def _solve(by_class: list[Array], rest: Array) -> tuple[Array, Array] | None:
     share = inverse @ rest.mean(axis=0)
     covariance = np.cov(rest.T, ddof=0).reshape(matrix.shape[1], -1) / len(rest)
     covariance = covariance + np.einsum("c,cij->ij", share**2, np.array(covariances))
-    return share, np.sqrt(np.diagonal(inverse @ covariance @ inverse.T))
+    # Rounding may leave a variance of zero below it.
+    return share, np.sqrt(np.maximum(np.diagonal(inverse @ covariance @ inverse.T), 0))
 
 
 def _mean_of(reported: Array) -> tuple[Array, Array]:

@@ -121,8 +121,9 @@ def one_coin(skill: Array, n_classes: int) -> Array:
 
 def scatter_rows(rng: Rng, mean: Array, strength: float) -> Array:
     """Draw each row from a Dirichlet distribution around `mean` with `strength` counts."""
-    drawn: Array = rng.gamma(np.maximum(mean * strength, 1e-3))
-    return drawn / drawn.sum(axis=-1, keepdims=True)
+    drawn = rng.gamma(np.maximum(mean * strength, 1e-3))
+    rows: Array = drawn / drawn.sum(axis=-1, keepdims=True)
+    return rows
 
 
 def draw_skilled(
@@ -158,7 +159,8 @@ def draw_classes(rng: Rng, probabilities: Array) -> Codes:
     """Draw a class from each row of probabilities, shape (..., n_classes)."""
     uniform = rng.random(probabilities.shape[:-1])
     passed = uniform[..., None] >= probabilities.cumsum(axis=-1)[..., :-1]
-    return np.count_nonzero(passed, axis=-1)
+    drawn: Codes = passed.sum(axis=-1)
+    return drawn
 
 
 def draw_items(rng: Rng, design: Design) -> tuple[Codes, Codes, Codes]:

@@ -8,6 +8,7 @@ from zoo_families import FAMILIES, draw_crowd
 from zoo_shared import group_log_likelihood, panel_log_likelihood
 
 from annotrace.aggregation import make
+from annotrace.crowd.dependence import known_dependence
 from annotrace.labels import LabelTable
 
 DRAWS = 6
@@ -145,3 +146,11 @@ def test_posterior_is_bayes_rule():
     likelihood, prior = np.array([[0.2, 0.1]]), np.array([0.3, 0.7])
     expected = np.log(prior * likelihood) - logsumexp(np.log(prior * likelihood))
     assert np.allclose(posterior(prior, np.log(likelihood)), np.exp(expected))
+
+
+def test_errors_correlate_only_where_they_are_shared(crowds):
+    found = [known_dependence(crowd.table, crowd.table.truth).correlation for crowd in crowds]
+    if crowds[0].shares_errors:
+        assert np.mean(found) > 0.05
+    else:
+        assert np.mean(found) == pytest.approx(0, abs=0.03)

@@ -25,6 +25,8 @@ SHORTFALL, ERRORS = 0.02, 2
 """Largest shortfall against the best simple method: an accuracy plus paired standard errors."""
 FAMILY_SHORTFALL = 0.01
 """Largest shortfall against majority vote in the mean of a family."""
+NEAR_ORACLE, CALIBRATED = 0.03, 0.07
+"""Largest shortfall against the oracle, and calibration error, where "identified" is right."""
 
 Row = dict[str, Any]
 
@@ -56,6 +58,7 @@ def show_summary(rows: Sequence[Row]) -> None:
         show_real(real)
     if len(real) < len(rows):
         show_families(by_family(rows))
+        show_verdicts([row for row in rows if row["family"] != REAL])
 
 
 def show_real(rows: Sequence[Row]) -> None:
@@ -101,6 +104,23 @@ def show_families(families: dict[str, list[Row]]) -> None:
             lines.append([name, *map(_digits, means), *cells])
     headers = ["family", *methods, "default - majority", "ECE", "identified"]
     print(markdown(headers, lines))
+
+
+def show_verdicts(rows: Sequence[Row]) -> None:
+    """Print how often the verdict "identified" is right, and how often easy crowds have it."""
+    identified = [row for row in rows if row["verdict"] == "identified"]
+    right = [
+        row
+        for row in identified
+        if row["accuracy"]["oracle"] - row["accuracy"][DEFAULT] <= NEAR_ORACLE
+        and row["calibration_error"] <= CALIBRATED
+    ]
+    easy = [row for row in rows if row["easy"]]
+    found = sum(row["verdict"] == "identified" for row in easy)
+    print(
+        f'\n"identified" is right in {len(right)} of {len(identified)} simulated crowds, '
+        f"and said of {found} of {len(easy)} easy ones\n"
+    )
 
 
 def show_left_out(rows: Sequence[Row]) -> None:

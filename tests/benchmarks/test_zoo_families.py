@@ -66,6 +66,27 @@ def test_a_seed_gives_the_same_crowd(family):
     assert not np.array_equal(first.table.label[:200], other.table.label[:200])
 
 
+def squared_change(table):
+    """Return the squared z-scores of annotators' accuracy in both halves of the items."""
+    right, late = table.label == table.truth[table.item], table.item >= table.n_items / 2
+    found = []
+    for annotator in range(table.n_annotators):
+        own = table.annotator == annotator
+        halves = [right[own & ~late], right[own & late]]
+        variance = sum(half.var(ddof=1) / len(half) for half in halves if len(half) >= 10)
+        if min(map(len, halves)) >= 10 and variance > 0:
+            found.append((halves[0].mean() - halves[1].mean()) ** 2 / variance)
+    return found
+
+
+@pytest.mark.parametrize(("family", "drifts"), [("drift", True), ("independent", False)])
+def test_only_annotators_of_drift_change(family, drifts):
+    tables = [draw_crowd(family, seed).table for seed in range(DRAWS)]
+    change = np.mean([z for table in tables for z in squared_change(table)])
+    # By chance alone it is about 1.
+    assert bool(change > 1.5) is drifts
+
+
 def test_annotator_accuracy_counts_labels():
     table = LabelTable.from_codes(
         [0, 0, 1, 1],

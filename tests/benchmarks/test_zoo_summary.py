@@ -28,6 +28,7 @@ def drawn(family, balanced=FAMILY, **accuracy):
         "balanced_accuracy": balanced,
         "calibration_error": 0.05,
         "verdict": "weak",
+        "easy": family == "independent",
     }
 
 
@@ -95,3 +96,23 @@ def test_methods_are_chosen_by_the_other_families(capsys):
     shown = capsys.readouterr().out
     assert "| camps | majority | .800 | .950 |" in shown
     assert "| drift | mace | .700 | .800 |" in shown
+
+
+def test_balanced_accuracy_chooses_for_imbalance(capsys):
+    balanced = FAMILY | {"mace": 0.99}
+    zoo_summary.show_left_out([drawn("imbalance", balanced), drawn("drift")])
+    assert "| drift | mace | .700 | .800 |" in capsys.readouterr().out
+
+
+def test_identified_is_right_near_the_oracle_and_if_calibrated(capsys):
+    identified = {"verdict": "identified"}
+    zoo_summary.show_summary(
+        [
+            drawn("independent", default=0.871) | identified,
+            drawn("independent", default=0.869) | identified,
+            drawn("camps", default=0.9) | identified | {"calibration_error": 0.071},
+            drawn("independent", default=0.9),
+        ]
+    )
+    said = '"identified" is right in 1 of 3 simulated crowds, and said of 2 of 3 easy ones'
+    assert said in capsys.readouterr().out

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 import annotrace as at
 from annotrace.aggregation import Ensemble, make
@@ -49,14 +48,19 @@ def test_independent_annotators_are_weighted_not_counted():
     assert np.mean(model.predict() == table.truth) > accuracy("majority", table) + 0.05
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_shared_errors_of_a_minority_do_not_win(seed):
-    table = divided(6, seed=seed)
-    model = Ensemble().fit(table)
-    assert model.head_count_ > 0.9
+def test_shared_errors_of_a_minority_do_not_win():
+    gains, losses = [], []
+    for seed in range(3):
+        table = divided(6, seed=seed)
+        model = Ensemble().fit(table)
+        assert model.head_count_ > 0.9
+        majority = accuracy("majority", table)
+        gains.append(np.mean(model.predict() == table.truth) - majority)
+        losses.append(accuracy("hierarchical", table) - majority)
     # Weights by agreement follow those who share their errors; counting heads does not.
-    assert accuracy("hierarchical", table) < accuracy("majority", table) - 0.08
-    assert np.mean(model.predict() == table.truth) > accuracy("majority", table) - 0.01
+    assert max(losses) < -0.1
+    assert np.mean(gains) > 0
+    assert min(gains) > -0.02
 
 
 def test_the_annotators_are_those_of_the_combined_posterior():

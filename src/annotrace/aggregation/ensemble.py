@@ -4,8 +4,8 @@ No single method is safe on every crowd. `hierarchical` learns the most from lab
 rare class for noise and few experts for outliers; `weighted-vote` has one number per annotator and
 a blunt posterior, and is hard to mislead. Their mean is better than either, with two safeguards.
 
-* *Rare classes.* The share of a class counts as at least half of an equal share. A class of 2 % is
-  otherwise reported only where the evidence is fifty to one.
+* *Rare classes.* No class counts as rarer than an equal share. A class of 2 % is otherwise reported
+  only where the evidence is fifty to one.
 * *Shared errors.* If annotators whom the solution doubts agree with each other more than it
   explains (`annotrace.aggregation.second_opinion`), the crowd is divided, and weights by agreement
   favour those who share their errors. Then each annotator has one vote; and if about as many agree
@@ -33,14 +33,18 @@ from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.parameters import Fraction, Number
 
+# Of 45 settings, VOTE_WEIGHT .7 to 1.4, MIN_SHARE 0 to 1 and EXCESS .03 to .05, these were chosen
+# in 27 of 30 cases with a family or a crowd left out, and are 0.8 points or more above majority
+# vote in every family left out. Mean accuracies of the 45 differ by 0.3 points at most.
+VOTE_WEIGHT = 0.7
 # A class is at least so frequent, in equal shares, and its probability is raised so much at most.
-MIN_SHARE, MAX_RAISE = 0.5, 50.0
+MIN_SHARE, MAX_RAISE = 1.0, 50.0
 # The excess agreement of doubted annotators at which votes count as much as the two methods, and
 # how gradually they take over.
-EXCESS, GRADUAL = 0.04, 0.008
-# Below this weight of the votes nobody is asked for a second opinion.
-NEGLIGIBLE = 0.01
-# The share of annotators at which a second opinion begins to count, and counts in full.
+EXCESS, GRADUAL = 0.03, 0.008
+# A smaller weight changes next to nothing, and costs half as much as the rest.
+NEGLIGIBLE = 0.05
+# The share of annotators at which what the doubted say begins to count, and counts in full.
 FEW_HEADS, HALF_HEADS = 0.4, 0.5
 
 
@@ -90,29 +94,34 @@ class Ensemble(Hierarchical):
     def _combine(self, problem: CrowdProblem, state: Tensor) -> Tensor:
         """Return the posterior of the ensemble, shape (n_items, n_classes)."""
         alone = by_class(state, problem.shape[1]).sum(1)
-        both = (_raise_rare_classes(problem, alone) + vote_until_stable(problem)) / 2
+        by_model = _raise_rare_classes(problem, alone)
+        both = (by_model + VOTE_WEIGHT * vote_until_stable(problem)) / (1 + VOTE_WEIGHT)
         solution = Solution(problem, alone)
-        doubted = solution.doubted()
-        self.excess_agreement_ = solution.excess_agreement(doubted)
-        self.head_count_ = float(expit((self.excess_agreement_ - EXCESS) / GRADUAL))
-        if self.head_count_ < NEGLIGIBLE:
-            return both
-        table = labels_of(problem.table, doubted)
-        apart = self._fit_apart(CrowdProblem(table, problem.gold, problem.prior_counts))
-        agreement = Solution(problem, apart).agreement()
-        heads = followers(problem.table, agreement, solution.agreement())
-        weight = min(max((heads - FEW_HEADS) / (HALF_HEADS - FEW_HEADS), 0), 1)
-        counted = (problem.votes() + weight * apart) / (1 + weight)
-        return both.lerp(counted.to(both.dtype), self.head_count_)
+        self.excess_agreement_ = solution.excess_agreement(solution.doubted())
+        weight = float(expit((self.excess_agreement_ - EXCESS) / GRADUAL))
+        self.head_count_ = weight if weight > NEGLIGIBLE else 0.0
+        if self.head_count_:
+            heads = self._count_heads(problem, solution).to(both.dtype)
+            by_model, both = (part.lerp(heads, self.head_count_) for part in (by_model, both))
+        # Shares of votes are blunt: they choose the class, and the model says how certain it is.
+        same = by_model.argmax(1, keepdim=True) == both.argmax(1, keepdim=True)
+        return torch.where(same, by_model, both)
 
-    def _fit_apart(self, problem: CrowdProblem) -> Tensor:
-        """Return the posterior by the labels of some annotators alone."""
-        fitted = Hierarchical(max_iter=self.max_iter, tol=self.tol).fit_problem(problem)
-        return torch.from_numpy(fitted.result_.posterior)
+    def _count_heads(self, problem: CrowdProblem, solution: Solution) -> Tensor:
+        """Return the votes, and what doubted annotators say if as many agree with them."""
+        own = CrowdProblem(
+            labels_of(problem.table, solution.doubted()), problem.gold, problem.prior_counts
+        )
+        fitted = Hierarchical(max_iter=self.max_iter, tol=self.tol).fit_problem(own)
+        apart = torch.from_numpy(fitted.result_.posterior)
+        agreement = Solution(problem, apart).agreement()
+        share = followers(problem.table, agreement, solution.agreement())
+        weight = min(max((share - FEW_HEADS) / (HALF_HEADS - FEW_HEADS), 0), 1)
+        return (problem.votes() + weight * apart) / (1 + weight)
 
 
 def _raise_rare_classes(problem: CrowdProblem, posterior: Tensor) -> Tensor:
-    """Return the posterior under class shares of at least half an equal share."""
+    """Return the posterior under class shares of at least an equal share."""
     share = problem.total(posterior)
     share = share / share.sum()
     least = MIN_SHARE / len(share)

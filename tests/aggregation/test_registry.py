@@ -23,7 +23,7 @@ def test_every_entry_has_a_paper_and_a_line_and_is_named_by_its_method(entry):
 
 def test_unknown_names_list_the_known():
     with pytest.raises(
-        InputError, match="no aggregation 'magic'; there are hierarchical, majority"
+        InputError, match="no aggregation 'magic'; there are ensemble, hierarchical, maj"
     ):
         make("magic")
 

@@ -147,7 +147,7 @@ def test_a_classifier_of_an_earlier_run_is_replaced(annotrace, crowd):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--method", "magic"), "There is no aggregation 'magic'; there are hierarchical,"),
+        (("--method", "magic"), "There is no aggregation 'magic'; there are ensemble,"),
         (("--truth", "none"), "labels.csv has no column 'none'"),
         (("--class", "cat", "--class", "hen"), "'dog'"),
     ],

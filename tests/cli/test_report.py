@@ -73,8 +73,8 @@ def test_a_folder_that_is_no_run_is_rejected(annotrace, tmp_path):
 
 def test_at_load_reads_aggregations_with_what_they_were_made_with(aggregated):
     run = at.load(aggregated)
-    assert isinstance(run, at.aggregation.Hierarchical)
-    assert (run.method, run.max_iter) == ("hierarchical", 300)
+    assert isinstance(run, at.aggregation.Ensemble)
+    assert (run.method, run.max_iter) == ("ensemble", 300)
     saved = json.loads(read(aggregated / "run.json"))
     assert run.diagnosis_.verdict == saved["diagnosis"]["verdict"]
     np.testing.assert_allclose(run.prior_.sum(), 1)

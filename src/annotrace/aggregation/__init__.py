@@ -2,6 +2,7 @@
 
 from annotrace.aggregation.base import Aggregation, IterativeAggregation
 from annotrace.aggregation.dawid_skene import DawidSkene
+from annotrace.aggregation.ensemble import Ensemble
 from annotrace.aggregation.glad import GLAD
 from annotrace.aggregation.hierarchical import Hierarchical
 from annotrace.aggregation.mace import MACE
@@ -18,6 +19,7 @@ __all__ = [
     "MACE",
     "Aggregation",
     "DawidSkene",
+    "Ensemble",
     "Hierarchical",
     "IterativeAggregation",
     "IterativeWeightedVote",

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from annotrace.aggregation.em_model import EMModel
+from annotrace.aggregation.em_model import EMModel, by_class
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import Array
 from annotrace.aggregation.saving import SavableModel
@@ -106,12 +106,16 @@ class Aggregation(SavableModel):
         _check_table(table)
         if table.n_labels == 0:
             raise InputError("Expected a table with labels to learn from, but it has none.")
-        problem = CrowdProblem(table, known_classes(table, gold), prior_counts)
+        self.fit_problem(CrowdProblem(table, known_classes(table, gold), prior_counts))
+        if not self.converged_:
+            self._warn()
+        return self
+
+    def fit_problem(self, problem: CrowdProblem) -> Self:
+        """Fit labels that are indexed already, for methods made of several; no warnings."""
         with unchanged_unless_done(self):
             model = self._make_model(problem)
             self._iterate(problem, model, model.initial_state(problem), warm=False)
-        if not self.converged_:
-            self._warn()
         return self
 
     def partial_fit(self, table: LabelTable) -> Self:
@@ -132,8 +136,8 @@ class Aggregation(SavableModel):
             model = self._make_model(problem)
             state = model.initial_state(problem)
             model.warm_start(self.annotator_model_)
-            known = _by_class(self._state, len(self.prior_))
-            _by_class(state, problem.shape[1])[: len(known), :, : known.shape[2]] = known
+            known = by_class(self._state, len(self.prior_))
+            by_class(state, problem.shape[1])[: len(known), :, : known.shape[2]] = known
             self._iterate(problem, model, state, warm=True)
         return self
 
@@ -175,29 +179,38 @@ class Aggregation(SavableModel):
         """Return the maximum number of iterations of `fit`, or of a warm start."""
         return 1
 
-    def _has_converged(self, objective: list[float], n_labels: int) -> bool:
+    def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
         return True
 
     def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool) -> None:
         comparable = problem.is_comparable
         max_iter = self._limit(warm=warm) if comparable else 1
-        objective: list[float] = []
+        objective = [-np.inf]
         converged, initial = False, state
-        while len(objective) < max_iter and not converged:
+        while len(objective) <= max_iter and not converged:
             model.m_step(problem, state)
+            before = state
             state, reached = model.e_step(problem)
+            gain = abs(reached - objective[-1])
+            converged = self._has_converged(problem, [before, state], gain)
             objective.append(reached)
-            converged = self._has_converged(objective, problem.table.n_labels)
-        self.objective_ = np.array(objective)
-        self.n_iter_ = len(objective)
+        self.objective_ = np.array(objective[1:])
+        self.n_iter_ = len(self.objective_)
         self.converged_ = converged or not comparable
         # If nothing compares annotators, an iteration would decide who is correct from noise.
         self._set_result(problem, model, state if comparable else initial)
 
-    def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
+    def _set_result(
+        self,
+        problem: CrowdProblem,
+        model: EMModel,
+        state: Tensor,
+        posterior: Tensor | None = None,
+    ) -> None:
         self._state, self.versions_ = state, versions()
         prior = model.prior
-        posterior = _by_class(state, problem.shape[1]).sum(1)
+        if posterior is None:
+            posterior = by_class(state, problem.shape[1]).sum(1)
         posterior[problem.uninformed] = prior.to(posterior.dtype)
         highest = (posterior >= posterior.amax(1, keepdim=True) - TIE).numpy()
         self.ties_ = highest.sum(1) > 1
@@ -264,9 +277,8 @@ class IterativeAggregation(Aggregation):
     def _limit(self, *, warm: bool) -> int:
         return self.warm_iter if warm else self.max_iter
 
-    def _has_converged(self, objective: list[float], n_labels: int) -> bool:
-        enough = self.tol * max(n_labels, FEW)
-        return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= enough
+    def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
+        return gain <= self.tol * max(problem.table.n_labels, FEW)
 
     def _warn(self) -> None:
         warnings.warn(
@@ -284,10 +296,6 @@ def _check_table(table: Any) -> None:
             "`LabelTable.from_long` (one row per label) or `LabelTable.from_wide` (one row per "
             "item)."
         )
-
-
-def _by_class(state: Tensor, n_classes: int) -> Tensor:
-    return state.view(len(state), -1, n_classes)
 
 
 def _break_ties(highest: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:

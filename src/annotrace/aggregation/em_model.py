@@ -65,6 +65,21 @@ class EMModel(MatrixModel):
             self.get_buffer(name)[tuple(slice(size) for size in learned.shape)] = learned
 
 
+def by_class(state: Tensor, n_classes: int) -> Tensor:
+    """View states (n_items, n_states) as (n_items, n_levels, n_classes)."""
+    return state.view(len(state), -1, n_classes)
+
+
+def share_changed(before: Tensor, now: Tensor) -> float:
+    """Return the share of items whose most probable class has changed.
+
+    Parameters
+    ----------
+    before, now : Tensor of shape (n_items, n_classes)
+    """
+    return float((before.argmax(1) != now.argmax(1)).float().mean())
+
+
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:
     """Return the share of each class among items with labels or a gold class, (n_classes,)."""
     # Items that do not count are subtracted, which may leave a hair below 0.

@@ -123,11 +123,12 @@ class SavedRun:
 
     def result(self, annotator_model: AnnotatorModel | None) -> CrowdResult:
         """Return the result, with an annotator model that was restored."""
+        arrays: dict[str, Any] = dict(self.arrays)
         result = CrowdResult(
             table=self.table,
             annotator_model=annotator_model,
             is_vote=self.description["is_vote"],
-            **self.arrays,
+            **arrays,
         )
         if annotator_model is not None:
             matrices = Array("f", ("annotators", "classes", "classes"), DISTRIBUTIONS)

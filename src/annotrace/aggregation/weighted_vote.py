@@ -26,9 +26,13 @@ from annotrace.aggregation.em_model import (
     class_shares,
     one_coin_matrices,
     one_coin_skill,
+    share_changed,
 )
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count, Positive
+
+SMOOTHING = 0.01
+FEW_CHANGES = 1e-3
 
 
 def leading_classes(votes: Tensor) -> Tensor:
@@ -73,6 +77,12 @@ class WeightedVoteModel(EMModel):
 
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
         """Return the shares of weighted votes and the log-likelihood of the labels."""
+        log_prior = self.prior.clamp(min=SMALLEST).log()
+        log_joint = self.item_log_likelihood(problem.labels).add_(log_prior)
+        return self.vote(problem), problem.e_step(log_joint)[1]
+
+    def vote(self, problem: CrowdProblem) -> Tensor:
+        """Return the shares of weighted votes, shape (n_items, n_classes)."""
         same = torch.eye(self.n_classes, dtype=problem.dtype)
         votes = problem.labels.sum_matrices(self.weights()[:, None, None] * same)
         # Negative votes count for all other classes.
@@ -80,9 +90,7 @@ class WeightedVoteModel(EMModel):
         total = votes.sum(1, keepdim=True)
         shares = torch.where(total > 0, votes / total.clamp(min=SMALLEST), 1 / self.n_classes)
         shares[problem.uninformed] = self.prior
-        log_prior = self.prior.clamp(min=SMALLEST).log()
-        log_joint = self.item_log_likelihood(problem.labels).add_(log_prior)
-        return problem.set_gold(shares), problem.e_step(log_joint)[1]
+        return problem.set_gold(shares)
 
     def weights(self) -> Tensor:
         """Return the weight of each annotator's votes, shape (n_annotators,)."""
@@ -91,6 +99,18 @@ class WeightedVoteModel(EMModel):
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices of one coin per annotator."""
         return one_coin_matrices(self.skill, self.n_classes).log_()
+
+
+def vote_until_stable(problem: CrowdProblem, max_iter: int = 20) -> Tensor:
+    """Return weighted votes (n_items, n_classes) that change hardly any class when repeated."""
+    model, votes = WeightedVoteModel(problem, SMOOTHING), problem.votes()
+    for _ in range(max_iter):
+        before = votes
+        model.m_step(problem, before)
+        votes = model.vote(problem)
+        if share_changed(before, votes) < FEW_CHANGES:
+            break
+    return votes
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -105,7 +125,7 @@ class IterativeWeightedVote(IterativeAggregation):
         As in `IterativeAggregation`.
     """
 
-    smoothing: Positive = 0.01
+    smoothing: Positive = SMOOTHING
     max_iter: Count = 100
 
     method: ClassVar[str] = "weighted-vote"

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @click.option(
     "--method",
     metavar="NAME",
-    help="hierarchical (the default), majority, dawid-skene, one-coin, pooled, glad, mace, wawa "
-    "or weighted-vote.",
+    help="ensemble (the default), hierarchical, majority, dawid-skene, one-coin, pooled, glad, "
+    "mace, wawa or weighted-vote.",
 )
 @learn_truth_option
 @click.option("--max-iter", type=click.IntRange(min=1), help="Maximum number of iterations.")

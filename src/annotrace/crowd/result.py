@@ -39,6 +39,9 @@ class CrowdResult:
         Counts [annotator, true, reported] of earlier labels of known items.
     is_vote : bool
         Whether `posterior` holds shares of votes, which are not probabilities.
+    model_weight : float
+        How far the annotator model can be trusted to improve on `posterior`, 0 to 1: annotators who
+        share errors look skilful to it.
     """
 
     table: LabelTable
@@ -49,6 +52,7 @@ class CrowdResult:
     gold: NDArray[np.int32]
     prior_counts: NDArray[Any] | None = None
     is_vote: bool = False
+    model_weight: float = 1.0
 
     @property
     def has_classifier(self) -> bool:

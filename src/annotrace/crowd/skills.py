@@ -260,7 +260,10 @@ class _Crowd:
         """Compute the posterior of the items under confusion matrices (the E-step)."""
         model = FixedMatrices(self.problem.tensor(matrices))
         joint = model.item_log_likelihood(self.problem.labels) + self.log_prior
-        return self.problem.e_step(joint)[0]
+        by_model = self.problem.e_step(joint)[0]
+        if self.result.model_weight == 1:
+            return by_model
+        return self.start().lerp(by_model, self.result.model_weight)
 
     def count(self, posterior: torch.Tensor) -> LabelCounts:
         """Count expected labels, those of earlier labels included (the M-step's sum)."""

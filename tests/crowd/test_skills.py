@@ -234,6 +234,7 @@ def posterior_and_draws(n_draws=200_000):
         ability_variance=np.array([ability_variance]),
         error_counts=error_counts[None],
         dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        known_share=np.zeros(1),
     )
     ability = rng.normal(0, ability_variance**0.5, n_draws)
     draws = np.zeros((n_draws, 3, 3))

@@ -3,6 +3,7 @@ import pytest
 from fitted_crowds import crowd_result, from_labels
 
 from annotrace.diagnosis.confidence import (
+    CLASSIFIER_LABELS,
     calibrated_posterior,
     confidence,
     independent_posterior,
@@ -28,7 +29,7 @@ def test_evidence_is_divided_by_the_design_effect(has_classifier):
     correlation = result.annotators.dependence.expected
     assert correlation > 0.1
     for n_labels, found in zip((1, 3), confidence(result), strict=True):
-        odds = 9 ** (1 / (1 + correlation * (n_labels - 1 + has_classifier)))
+        odds = 9 ** (1 / (1 + correlation * (n_labels - 1 + CLASSIFIER_LABELS * has_classifier)))
         assert found == pytest.approx(odds / (1 + odds))
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import dependence_tables
 import numpy as np
 import zoo_tables
 
@@ -348,6 +349,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,
+    "accuracy": lambda: dependence_tables.accuracy_table(
+        read_runs("accuracy_intervals")
+    ),
+    "verdicts": lambda: dependence_tables.verdicts_table(read_runs("verdicts")),
     "steps": steps_table,
     "cifar10-dense": lambda: paper_table(4),
     "cifar10-one": lambda: paper_table(1),

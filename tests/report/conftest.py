@@ -138,6 +138,7 @@ def _made_up(
         ability_variance=np.zeros(n),
         error_counts=np.full((n, c), 1 / variance),
         dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        known_share=np.zeros(n),
     )
     diagnosis = Diagnosis(
         margins=Estimate(*[np.full(c, 0.5)] * 3),
@@ -150,6 +151,10 @@ def _made_up(
         overlap=Overlap(0.0, np.ones(c, bool)),
         class_distances=np.ones((c, c)),
         best_names=np.arange(c),
+        dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        accuracy_bar=0.0,
+        estimation_loss=0.0,
+        share_of_three=1.0,
         flags=((),) * n if flags is None else tuple(flags),
         n_compared=table.n_labels,
         has_classifier=False,

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 import annotrace as at
+from annotrace.crowd.dependence import ErrorDependence, ErrorGroup
 from annotrace.diagnosis import Flag, Reason
 from annotrace.diagnosis.confidence import USUAL_ERROR
 from annotrace.report.overview import overview_of
@@ -110,3 +113,12 @@ def test_a_method_that_does_not_know_annotators_claims_no_shares(small, features
     found = overview_of(view_of(model))
     assert found.labels is found.truth is None
     assert found.headline.tone == "unknown"
+
+
+def test_shared_errors_lower_the_range_and_name_who_errs_together(result):
+    view = result()
+    shared = ErrorDependence(0.4, 0.3, 0.5, 2.0, (ErrorGroup((0, 1), 0.5),))
+    diagnosis = replace(view.diagnosis, dependence=shared, accuracy_bar=0.2)
+    found = overview_of(replace(view, diagnosis=diagnosis))
+    assert found.labels.low == pytest.approx(0.9 - 0.2)
+    assert found.reasons == ("0 and 1 err together: 2 annotators count as about 1.3.",)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtri
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
@@ -40,8 +40,9 @@ Array = NDArray[np.float64]
 N_ROUNDS = 4
 SMALLEST_PRIOR = 1e-9
 # Standard deviation of the error that shared errors leave in a skill or an accuracy, divided by the
-# correlation of errors.
-SHARED_ERROR = 0.25
+# correlation of errors. On 14 public crowds 90 % intervals of the accuracy cover 51 % with 0, 84 %
+# with .25, 87 % with .3 and 90 % with .35, in the mean over crowds.
+SHARED_ERROR = 0.3
 
 
 def diagonals(confusion: NDArray[Any]) -> Array:
@@ -78,6 +79,8 @@ class AnnotatorPosterior:
         The posterior of the true classes under `mean`.
     dependence : ErrorDependence
         How far annotators share errors, estimated under `mean`.
+    known_share : ndarray of shape (n_annotators,)
+        Share of `counts` that is of gold items and of earlier labels of known items.
     """
 
     counts: Array
@@ -88,6 +91,7 @@ class AnnotatorPosterior:
     ability_variance: Array  # (n_annotators,)
     error_counts: Array  # (n_annotators, n_classes), effective
     dependence: ErrorDependence
+    known_share: Array
 
     @cached_property
     def skill(self) -> Array:
@@ -96,14 +100,13 @@ class AnnotatorPosterior:
 
     @cached_property
     def skill_variance(self) -> Array:
-        """Posterior variance of the skill, shape (n_annotators,)."""
+        """Posterior variance of the skill if errors were independent, shape (n_annotators,)."""
         n_classes = self.mean.shape[1]
-        own = self._variance_of_sum(np.full(n_classes, 1 / n_classes)[None])
-        return own + self.shared_variance
+        return self._variance_of_sum(np.full(n_classes, 1 / n_classes)[None])
 
     def skill_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Return the lower and upper ends of the skill's interval, each (n_annotators,)."""
-        return beta_interval(self.skill, self.skill_variance, level)
+        return self._widen(self.skill, self.skill_variance, level)
 
     @cached_property
     def accuracy(self) -> Array:
@@ -113,17 +116,28 @@ class AnnotatorPosterior:
 
     @cached_property
     def accuracy_variance(self) -> Array:
-        """Posterior variance of the accuracy, shape (n_annotators,)."""
-        return self._variance_of_sum(self._class_shares) + self.shared_variance
+        """Posterior variance of the accuracy if errors were independent, (n_annotators,)."""
+        return self._variance_of_sum(self._class_shares)
 
     def accuracy_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Return the lower and upper ends of the accuracy's interval, each (n_annotators,)."""
-        return beta_interval(self.accuracy, self.accuracy_variance, level)
+        return self._widen(self.accuracy, self.accuracy_variance, level)
 
     @property
-    def shared_variance(self) -> float:
-        """Variance of skills and accuracies because errors are shared, whatever the labels."""
-        return (SHARED_ERROR * self.dependence.expected) ** 2
+    def shared_error(self) -> Array:
+        """Standard error that shared errors leave, however many labels, shape (n_annotators,).
+
+        Labels of items of known truth are free of it.
+        """
+        return SHARED_ERROR * self.dependence.expected * (1 - self.known_share)
+
+    def _widen(self, mean: Array, variance: Array, level: float) -> tuple[Array, Array]:
+        """Return intervals of a mean and a variance that allow for shared errors."""
+        low, high = beta_interval(mean, variance, level)
+        # A Beta distribution with all of the variance would have its mass at 0 and 1.
+        bar = ndtri((1 + level) / 2) * self.shared_error
+        low, high = mean - np.hypot(mean - low, bar), mean + np.hypot(high - mean, bar)
+        return np.maximum(low, 0), np.minimum(high, 1)
 
     @cached_property
     def _class_shares(self) -> Array:
@@ -271,6 +285,16 @@ class _Crowd:
         counts, squares = (self.problem.counts(w).double().numpy() for w in (weights, weights**2))
         return LabelCounts(counts, squares)
 
+    def known_share(self, labels: LabelCounts) -> Array:
+        """Return the share of each annotator's labels that are of items of known truth."""
+        table, earlier = self.result.table, self.result.prior_counts
+        is_gold = self.result.gold[table.item] >= 0
+        known = np.bincount(table.annotator[is_gold], minlength=table.n_annotators)
+        n_earlier = 0 if earlier is None else earlier.sum(axis=(1, 2))
+        total = labels.counts.sum(axis=(1, 2))
+        share: Array = np.clip((known + n_earlier) / np.maximum(total, 1e-9), 0, 1)
+        return share
+
     def describe(self, labels: LabelCounts, model: AbilityModel, mean: Array) -> AnnotatorPosterior:
         """Return the posterior of matrices with a given mean: variances and shared errors."""
         share, diagonal = labels.effective_share(), diagonals(mean)
@@ -286,6 +310,7 @@ class _Crowd:
             ability_variance=model.variance,
             error_counts=model.error_strength + share * labels.wrong,
             dependence=predict_dependence(self.result.table, mean, posterior, self.result.gold),
+            known_share=self.known_share(labels),
         )
 
 

@@ -9,11 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from annotrace.diagnosis.confidence import USUAL_ERROR
 from annotrace.report.annotators import MAX_MATRIX_CLASSES, SHOWN_OF_EACH, annotator_section
 from annotrace.report.classes import agreement_of, class_section
 from annotrace.report.curves import curves_of
-from annotrace.report.overview import WRONG, overview_of
+from annotrace.report.overview import WRONG, likely_error, overview_of
 from annotrace.report.pictures import pictures_of
 from annotrace.report.review import CERTAIN, suspect_labels, uncertain_items
 from annotrace.report.view import Fitted, ReportView, view_of
@@ -85,7 +84,7 @@ def render(view: ReportView, *, images: Any = None, title: str = "Annotation rep
         limits={
             "certain": CERTAIN,
             "wrong": WRONG,
-            "usual_error": USUAL_ERROR,
+            "usual_error": likely_error(view),
             "of_each": SHOWN_OF_EACH,
             "classes": MAX_MATRIX_CLASSES,
         },

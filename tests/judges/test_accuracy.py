@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from panels import draw_panel, known_codes
+from made_up_judges import draw_panel, known_codes
 
 import annotrace as at
 from annotrace.crowd.prediction_powered import prediction_powered_mean

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from panels import draw_panel, gold_of
+from made_up_judges import draw_panel, gold_of
 
 import annotrace as at
 from annotrace.errors import InputError

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from panels import draw_panel, gold_of
+from made_up_judges import draw_panel, gold_of
 
 from annotrace.errors import RunError
 from annotrace.judges import evaluate

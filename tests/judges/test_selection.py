@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from panels import draw_panel, known_codes
+from made_up_judges import draw_panel, known_codes
 
 from annotrace.judges.selection import (
     MAX_JUDGES,

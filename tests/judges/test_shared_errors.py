@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from panels import draw_panel, known_codes
+from made_up_judges import draw_panel, known_codes
 
 from annotrace.judges.shared_errors import (
     MIN_GOLD,
@@ -27,7 +27,7 @@ def test_too_few_gold_items_or_judges_measure_nothing():
 
 def test_without_gold_shared_errors_show_in_part():
     apart, together = (
-        estimate_dependence(aggregate(draw_panel([0.85, 0.8, 0.8, 0.75, 0.7], 1500, shared)[0]))
+        estimate_dependence(draw_panel([0.85, 0.8, 0.8, 0.75, 0.7], 1500, shared)[0])
         for shared in (0.0, 0.4)
     )
     assert apart.correlation < 0.12 < together.correlation
@@ -35,4 +35,4 @@ def test_without_gold_shared_errors_show_in_part():
 
 
 def test_two_judges_show_nothing_without_gold():
-    assert estimate_dependence(aggregate(draw_panel([0.8, 0.8], 100)[0])) is None
+    assert estimate_dependence(draw_panel([0.8, 0.8], 100)[0]) is None

@@ -1,5 +1,5 @@
 import pytest
-from panels import draw_panel, gold_of
+from made_up_judges import draw_panel, gold_of
 
 from annotrace.judges import evaluate
 from annotrace.judges.drift import Drift

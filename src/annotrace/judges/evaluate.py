@@ -100,16 +100,16 @@ def evaluate(
     judges, people = table.select_annotators(is_judge), table.select_annotators(~is_judge)
     if judges.n_labels == 0:
         raise InputError("Expected labels by judges, but all labels are by people: check `kind`.")
-    result, measured = aggregate(judges), measure_dependence(judges, known)
+    measured = measure_dependence(judges, known)
     found = JudgePanel(
         judges,
         n_gold=0,
         rows=_bare_rows(judges, costs[is_judge]),
-        dependence=estimate_dependence(result) if measured is None else measured,
+        dependence=estimate_dependence(judges) if measured is None else measured,
         is_measured=measured is not None,
     )
     if np.any(known[judges.item] >= 0):
-        found = _with_gold(found, known, result.estimate, random_state)
+        found = _with_gold(found, known, random_state)
     if people.n_labels:
         found = _with_people(found, people, epsilon, graded)
     if periods is not None:
@@ -128,12 +128,10 @@ def _bare_rows(judges: LabelTable, costs: Array) -> list[Judge]:
     return [Judge(name, n_labels, cost=cost) for name, n_labels, cost in zip(*columns, strict=True)]
 
 
-def _with_gold(
-    found: JudgePanel, known: Codes, estimate: NDArray[Any], random_state: int
-) -> JudgePanel:
+def _with_gold(found: JudgePanel, known: Codes, random_state: int) -> JudgePanel:
     """Add what gold items show."""
     judges, costs = found.table, np.array([row.cost for row in found.rows])
-    panel = compare_panel(judges, known, estimate, costs, random_state)
+    panel = compare_panel(judges, known, aggregate(judges).estimate, costs, random_state)
     rows = [
         row._replace(**accuracy._asdict(), adds=each.adds, adds_per_cost=each.adds_per_cost)
         for row, accuracy, each in zip(

@@ -4,7 +4,6 @@ from made_up_judges import draw_panel, known_codes
 
 from annotrace.judges.shared_errors import (
     MIN_GOLD,
-    aggregate,
     estimate_dependence,
     measure_dependence,
 )

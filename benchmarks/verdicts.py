@@ -58,6 +58,7 @@ def run(method: str, job: tuple[str, int]) -> Row:
         ),
         "calibration_error": calibration_error(chosen, truth, confidence=model.confidence_),
         "correlation": diagnosis.dependence.correlation,
+        "correlation_error": diagnosis.dependence.error,
         "estimation_loss": diagnosis.estimation_loss,
         "versions": {"annotrace": at.__version__, "torch": torch.__version__},
     }
@@ -71,8 +72,13 @@ def is_right(row: Row) -> bool:
 def is_said(row: Row, correlation: float = MAX_CORRELATION, loss: float = MAX_LOSS) -> bool:
     """Whether the verdict would be "identified" with some limits."""
     others = set(row["reasons"]) - {"shared-errors", "unknown-annotators"}
-    within = row["correlation"] <= correlation and row["estimation_loss"] <= loss
-    return within and not others and row["verdict"] != "not identified"
+    apart = row["correlation"] <= max(correlation, row["correlation_error"])
+    return (
+        apart
+        and row["estimation_loss"] <= loss
+        and not others
+        and row["verdict"] != "not identified"
+    )
 
 
 def shares(rows: Sequence[Row], said: Sequence[bool]) -> str:

@@ -120,8 +120,12 @@ def print_result(model: CrowdEstimator | Aggregation) -> None:
 
 
 def print_annotators(frame: Any) -> None:
-    """Print a frame of annotators by skill, or by labels; the first and the last if many."""
+    """Print a frame of annotators by skill, or by labels; the first and the last if many.
+
+    The interval of the accuracy is left out: a terminal is narrow.
+    """
     by = "skill" if "skill" in frame.columns else "n_labels"
+    frame = frame.drop("accuracy_low", "accuracy_high", strict=False)
     rows = frame.sort(by, descending=True, maintain_order=True).rows()
     title = f"Annotators by {'skill' if by == 'skill' else 'number of labels'}"
     if len(rows) > MAX_ROWS:

@@ -79,10 +79,14 @@ class ErrorDependence:
         return float(effective_votes(self.correlation, self.n_votes))
 
     @property
+    def error(self) -> float:
+        """Standard error of the correlation."""
+        return (self.high - self.low) / (2 * TWO_SIDED_90)
+
+    @property
     def expected(self) -> float:
         """The correlation to discount labels by: shrunk towards that of other crowds."""
-        error = (self.high - self.low) / (2 * TWO_SIDED_90)
-        reliability = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + error**2)
+        reliability = PRIOR_SPREAD**2 / (PRIOR_SPREAD**2 + self.error**2)
         return reliability * max(self.correlation, 0.0) + (1 - reliability) * PRIOR_MEAN
 
 

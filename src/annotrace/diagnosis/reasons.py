@@ -47,8 +47,9 @@ MIN_GAIN = 0.005
 # be distinguished. Since 400 single labels of 16 easy crowds keep .76 to 1.05, it must also be less
 # than chance explains.
 MIN_KEPT = 0.8
-# Estimated correlation of errors, by benchmarks/verdicts.py, seeds 0 to 11 (`--limits` shows the
-# shares of verdicts that are right and of easy crowds that are identified for other limits).
+# Estimated correlation of errors; its standard error if that is more. By benchmarks/verdicts.py,
+# seeds 0 to 11 (`--limits` shows the shares of verdicts that are right and of easy crowds that are
+# identified for other limits).
 MAX_CORRELATION = 0.08
 # Expected loss of accuracy because the confusion matrices are estimated. On the same crowds with
 # independent errors it has a correlation of .88 with the true loss, which is twice as large.
@@ -183,7 +184,7 @@ def _indistinct(found: Measurements) -> list[Reason]:
 
 def _shared_errors(found: Measurements) -> list[Reason]:
     dependence = found.dependence
-    if dependence.correlation <= MAX_CORRELATION:
+    if dependence.correlation <= max(MAX_CORRELATION, dependence.error):
         return []
     numbers = {
         "votes": dependence.n_votes,

@@ -231,6 +231,7 @@ class Hierarchical(IterativeAggregation):
     """
 
     method: ClassVar[str] = "hierarchical"
+    chooses_by_gold: ClassVar[bool] = True
     saved_attributes: ClassVar[Mapping[str, Any]] = {
         **IterativeAggregation.saved_attributes,
         "doubt_": Array("f", ("items",), FRACTIONS),

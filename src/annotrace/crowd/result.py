@@ -39,6 +39,9 @@ class CrowdResult:
         Counts [annotator, true, reported] of earlier labels of known items.
     is_vote : bool
         Whether `posterior` holds shares of votes, which are not probabilities.
+    held_out : ndarray of shape (n_items, n_classes) or None
+        The posterior with gold items predicted without their gold class, if the posterior was
+        chosen by gold items and so is calibrated to them.
     """
 
     table: LabelTable
@@ -49,6 +52,7 @@ class CrowdResult:
     gold: NDArray[np.int32]
     prior_counts: NDArray[Any] | None = None
     is_vote: bool = False
+    held_out: NDArray[Any] | None = None
 
     @property
     def has_classifier(self) -> bool:

@@ -189,7 +189,8 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
     crowd = _Crowd(result)
     labels = crowd.count(crowd.start())
     model = AbilityModel.initial(*labels.total.shape).fit(labels)
-    for _ in range(N_ROUNDS):
+    # A posterior that gold items have chosen corrects the matrices, not the other way round.
+    for _ in range(N_ROUNDS if result.held_out is None else 0):
         labels = crowd.count(crowd.posterior(mean_matrices(labels, model)))
         # Under shrunken matrices annotators look alike: strengths fitted to these counts would grow
         # from round to round. On 40 simulated crowds 90 % intervals of cells cover .83 with the

@@ -37,7 +37,8 @@ def calibrated_posterior(result: CrowdResult) -> Array:
     Methods that do not model annotators return their posterior.
     """
     posterior = independent_posterior(result)
-    if result.models_annotators and result.is_comparable:
+    # A posterior that was chosen by gold items is calibrated to them.
+    if result.models_annotators and result.is_comparable and result.held_out is None:
         n_observed = result.table.labels_per_item() + int(result.has_classifier)
         design_effect = 1 + CORRELATION * np.maximum(n_observed - 1, 0)
         posterior = temper(posterior, 1 / design_effect[:, None])

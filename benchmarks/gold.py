@@ -96,7 +96,7 @@ def intervals(table: LabelTable, gold: Array, held_out: Array) -> dict[str, floa
     found = gold_accuracy(table, gold, held_out)
     right = np.bincount(table.annotator[known], correct[known], table.n_annotators)
     pairs = zip(right / found.n_gold, found.n_gold.tolist(), strict=True)
-    alone = np.array([share_interval(float(share), size, level=0.9) for share, size in pairs])
+    alone = np.array([share_interval(float(share), size) for share, size in pairs])
     return {
         "covered": float(np.mean((found.low <= true) & (true <= found.high))),
         "width": float(np.median(found.high - found.low)),

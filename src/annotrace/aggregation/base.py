@@ -246,9 +246,7 @@ class Aggregation(SavableModel):
         highest = posterior >= posterior.max(axis=1, keepdims=True) - TIE
         self.ties_ = highest.sum(1) > 1
         estimate = _break_ties(highest, seed_of(self.random_state))
-        self._take(
-            replace(self.result_, posterior=posterior, held_out=held_out, estimate=estimate)
-        )
+        self._take(replace(self.result_, posterior=posterior, held_out=held_out, estimate=estimate))
 
     def _take(self, result: CrowdResult) -> None:
         self.result_ = result

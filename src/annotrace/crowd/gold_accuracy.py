@@ -16,7 +16,7 @@ The intervals assume that gold items are a random sample of the items.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +60,9 @@ class _Labels(NamedTuple):
     is_right: Array
     predicted: Array
 
-    def select(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> _Labels:
-        return _Labels(*(column[which] for column in self))
+    def select(self, which: Any) -> _Labels:
+        columns: Any = (column[which] for column in self)
+        return _Labels(*columns)
 
 
 class _Estimate(NamedTuple):
@@ -120,7 +121,7 @@ def _from_gold(labels: _Labels, n_annotators: int) -> _Estimate:
     ends = np.cumsum(np.bincount(labels.annotator, minlength=n_annotators))
     width = 2 * ndtri(0.95)
     for who in np.unique(labels.annotator[labels.is_gold]):
-        own = _Labels(*(column[ends[who - 1] if who else 0 : ends[who]] for column in by_annotator))
+        own = by_annotator.select(slice(ends[who - 1] if who else 0, ends[who]))
         known = np.concatenate([own.is_right[own.is_gold], ADDED])
         # The added labels have the mean prediction, and so say nothing about predictions.
         same = np.full(len(ADDED), own.predicted.mean())

@@ -25,8 +25,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from annotrace.aggregation import make
-from annotrace.aggregation.gold_choice import choose_by_gold, hold_out_gold
+from annotrace.aggregation.gold_choice import choose_by_gold
 from annotrace.crowd.gold_accuracy import gold_accuracy
+from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.calibration import share_interval
 from annotrace.labels import LabelTable
 
@@ -71,20 +72,12 @@ def text_probabilities(texts: list[str], posterior: Array, gold: Array) -> Array
     return predicted
 
 
-def with_text(table: LabelTable, gold: Array, texts: list[str]) -> Array:
-    """Return the estimates of the default aggregation with the texts as features too."""
-    names = _by_name(table, gold)
-    fitted = make(random_state=0).fit(table, gold=names).result_
-    if fitted.held_out is None:
-        return fitted.estimate
-    alone = make("dawid-skene").fit(table, gold=names).posterior_
-
-    def refit(some: Array) -> Array:
-        return make("dawid-skene").fit(table, gold=_by_name(table, some)).posterior_
-
-    held_out = hold_out_gold(table, gold, alone, refit)
-    text = text_probabilities(texts, fitted.posterior, gold)
-    return choose_by_gold(table, gold, held_out, text).posterior.argmax(axis=1)
+def with_text(result: CrowdResult, texts: list[str]) -> Array:
+    """Return the estimates of a result, chosen again with the texts as features."""
+    assert result.held_out is not None
+    text = text_probabilities(texts, result.posterior, result.gold)
+    choice = choose_by_gold(result.table, result.gold, result.held_out, text)
+    return choice.posterior.argmax(axis=1)
 
 
 def intervals(table: LabelTable, gold: Array, held_out: Array) -> dict[str, float]:
@@ -119,7 +112,7 @@ def draw_results(
         "best_judge": best_judge(table, gold),
     }
     if texts is not None:
-        estimates["with_text"] = with_text(table, gold, texts)
+        estimates["with_text"] = with_text(fitted.result_, texts)
     row = {name: float(np.mean((e == table.truth)[rest])) for name, e in estimates.items()}
     if seed < N_INTERVAL_DRAWS and fitted.result_.held_out is not None:
         row |= intervals(table, gold, fitted.result_.held_out)

@@ -1,11 +1,11 @@
-"""Calibration of `confidence_` on public crowds, and the choice of its one constant.
+"""Calibration of `confidence_` on public crowds, beside that of one correlation for all crowds.
 
 usage: python benchmarks/confidence.py FOLDER [--out results/confidence.jsonl]
 
 FOLDER has one csv file per crowd with the columns item, annotator, label and truth. For every crowd
 and six aggregations, computes the expected calibration error for several correlations between the
-labels of an item. Prints the means, and the error on each crowd with the correlation that is best
-on all others.
+labels of an item, and for the one that `confidence_` estimates from the labels ("estimated").
+Prints the means, and the error on each crowd with the correlation that is best on all others.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ import numpy as np
 
 import annotrace as at
 from annotrace.crowd import CrowdResult
-from annotrace.diagnosis import calibration_error
+from annotrace.diagnosis import calibration_error, confidence
 from annotrace.diagnosis.confidence import independent_posterior, temper
 from annotrace.errors import InputError
 
 CORRELATIONS = (0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
+ESTIMATED = "estimated"
 METHODS = ("hierarchical", "pooled", "dawid-skene", "majority", "wawa", "one-coin")
 
 
-def errors(result: CrowdResult) -> list[float]:
-    """Return the calibration error for each correlation."""
+def errors(result: CrowdResult) -> dict[str, float]:
+    """Return the calibration error for each correlation, and of `confidence_`."""
     posterior, truth = independent_posterior(result), result.table.truth
     assert truth is not None
     n_labels = np.maximum(result.table.labels_per_item(), 1)[:, None]
     rows, certain = np.arange(len(truth)), np.eye(posterior.shape[1])[result.estimate]
-    found = []
+    found = {ESTIMATED: calibration_error(certain, truth, confidence=confidence(result))}
     for correlation in CORRELATIONS:
         tempered = temper(posterior, 1 / (1 + correlation * (n_labels - 1)))
         chosen = tempered[rows, result.estimate]
-        found.append(calibration_error(certain, truth, confidence=chosen))
+        found[str(correlation)] = calibration_error(certain, truth, confidence=chosen)
     return found
 
 
@@ -58,21 +59,22 @@ def run(path: Path, method: str) -> dict[str, Any]:
         "experiment": "confidence",
         "crowd": name,
         "method": method,
-        "errors": dict(zip(map(str, CORRELATIONS), errors(result), strict=True)),
+        "errors": errors(result),
         "versions": {"annotrace": at.__version__},
     }
 
 
 def show(results: list[dict[str, Any]]) -> None:
-    print("| method | " + " | ".join(map(str, CORRELATIONS)) + " |")
-    print("|---|" + "---:|" * len(CORRELATIONS))
+    columns = (ESTIMATED, *map(str, CORRELATIONS))
+    print("| method | " + " | ".join(columns) + " |")
+    print("|---|" + "---:|" * len(columns))
     for method in METHODS:
         own = [list(r["errors"].values()) for r in results if r["method"] == method]
         print(f"| {method} | " + " | ".join(f"{x:.3f}" for x in np.mean(own, axis=0)) + " |")
     crowds = sorted({result["crowd"] for result in results})
     table = np.array(
         [
-            np.mean([list(r["errors"].values()) for r in results if r["crowd"] == c], axis=0)
+            np.mean([list(r["errors"].values())[1:] for r in results if r["crowd"] == c], axis=0)
             for c in crowds
         ]
     )

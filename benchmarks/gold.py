@@ -87,12 +87,13 @@ def intervals(table: LabelTable, gold: Array, held_out: Array) -> dict[str, floa
     n = table.labels_per_annotator()
     true = np.bincount(table.annotator, correct, table.n_annotators) / n
     found = gold_accuracy(table, gold, held_out)
+    low, high = found.interval()
     right = np.bincount(table.annotator[known], correct[known], table.n_annotators)
     pairs = zip(right / found.n_gold, found.n_gold.tolist(), strict=True)
     alone = np.array([share_interval(float(share), size) for share, size in pairs])
     return {
-        "covered": float(np.mean((found.low <= true) & (true <= found.high))),
-        "width": float(np.median(found.high - found.low)),
+        "covered": float(np.mean((low <= true) & (true <= high))),
+        "width": float(np.median(high - low)),
         "covered_gold_alone": float(np.mean((alone[:, 0] <= true) & (true <= alone[:, 1]))),
         "width_gold_alone": float(np.median(alone[:, 1] - alone[:, 0])),
     }

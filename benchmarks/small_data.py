@@ -102,7 +102,7 @@ SETS: dict[str, Callable[[Path, int], Iterator[tuple[int, Crowd]]]] = {
 
 
 def digits_crowd(confusion: np.ndarray, seed: int, labels_per_item: int | None) -> Crowd:
-    train, test = at.data.loaddigits_crowd().split(1400)
+    train, test = at.data.load_digits().split(1400)
     table = simulate_labels(train.y, confusion, labels_per_item=labels_per_item, random_state=seed)
     return Crowd(train.X, table, train.y, test.X, test.y, confusion)
 

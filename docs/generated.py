@@ -27,6 +27,7 @@ from annotrace.experiments.plans import make_plan
 DOCS = Path(__file__).parent
 PAGES = (
     DOCS.parent / "README.md",
+    DOCS / "aggregation.md",
     DOCS / "choosing.md",
     DOCS / "methods.md",
     DOCS / "reproducing.md",

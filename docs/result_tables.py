@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zoo_tables
 
 from annotrace.experiments import cardiac, cifar10, digits, tables
 
@@ -337,6 +338,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "truth": lambda: crowds_table("posterior_accuracy", (*JOINT, *LABELS_ALONE)),
     "digits": lambda: digits_table("accuracy"),
     "aggregation": aggregation_table,
+    "zoo-real": lambda: zoo_tables.real_table(read_runs("zoo")),
+    "zoo-families": lambda: zoo_tables.families_table(read_runs("zoo")),
     **{crowd: partial(crowd_table, crowd) for crowd in CROWDS},
     "digits-one": lambda: digits_runs_table(1),
     "digits-five": lambda: digits_runs_table(5),

@@ -1,13 +1,24 @@
 """Correlation of errors, and how many votes labels count for."""
 
+import time
 from itertools import combinations
 
 import numpy as np
 import pytest
+from fitted_crowds import from_labels
+from panels import shared_error_panel
 
-from annotrace.crowd.dependence import effective_votes, known_dependence
+from annotrace.aggregation import DawidSkene
+from annotrace.crowd.dependence import (
+    ErrorDependence,
+    effective_votes,
+    estimated_dependence,
+    known_dependence,
+    predict_dependence,
+)
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.simulate import hammer_spammers
 
 
 def panel(wrong, n_classes=2):
@@ -97,3 +108,59 @@ def test_without_errors_nothing_is_known():
 def test_truth_is_checked():
     with pytest.raises(InputError, match="one entry for each of 20 items"):
         known_dependence(panel(np.zeros((20, 3))), [0, 1])
+
+
+@pytest.mark.parametrize(("factor", "accuracy"), [(0.3, 0.75), (0.5, 0.8), (0.4, 0.7)])
+def test_shared_errors_are_estimated_without_truth(factor, accuracy):
+    table = shared_error_panel(factor, accuracy=accuracy)
+    known = known_dependence(table, table.truth)
+    found = estimated_dependence(DawidSkene().fit(table).result_)
+    assert found.correlation == pytest.approx(known.correlation, abs=0.1)
+    assert found.low < known.correlation < found.high
+    assert found.effective_votes < 4
+
+
+def test_independent_annotators_are_found_to_be_so():
+    for seed in range(5):
+        found = estimated_dependence(from_labels(hammer_spammers(12, 3, 0.7, seed), seed=seed))
+        assert found.correlation < 0.1
+        assert found.groups == ()
+        assert found.expected < 0.15
+
+
+def test_groups_are_found_without_truth():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 1500)
+    wrong = rng.random((1500, 12)) < 0.25
+    wrong[:, :3] = np.where(rng.random((1500, 3)) < 0.8, rng.random((1500, 1)) < 0.25, wrong[:, :3])
+    table = panel(np.where(wrong, 1 - truth[:, None], truth[:, None]))
+    found = estimated_dependence(DawidSkene().fit(table).result_)
+    assert [group.annotators for group in found.groups] == [(0, 1, 2)]
+
+
+def test_gold_items_make_the_estimate_more_certain():
+    table = shared_error_panel(0.5)
+    alone = estimated_dependence(DawidSkene().fit(table).result_)
+    gold = np.where(np.arange(table.n_items) < 500, table.truth, -1)
+    found = estimated_dependence(DawidSkene().fit(table, gold=gold).result_)
+    known = known_dependence(table, gold)
+    assert found.high - found.low < known.high - known.low < alone.high - alone.low
+    assert min(known.correlation, alone.correlation) - 0.1 < found.correlation
+
+
+def test_what_is_not_known_is_expected_to_be_usual():
+    assert ErrorDependence(0.0, 0.0, 0.0, 3.0).expected == 0
+    assert ErrorDependence(0.6, 0.6, 0.6, 3.0).expected == pytest.approx(0.6)
+    unknown = estimated_dependence(from_labels(hammer_spammers(3, 2, 0.8, 0), labels_per_item=1))
+    assert (unknown.correlation, unknown.low, unknown.high) == (0, 0, 1)
+    assert 0.1 < unknown.expected < 0.2
+
+
+def test_an_estimate_of_a_million_labels_takes_a_moment():
+    rng = np.random.default_rng(0)
+    item = np.repeat(np.arange(200_000), 5)
+    table = LabelTable.from_codes(item, rng.integers(0, 500, 10**6), rng.integers(0, 4, 10**6))
+    matrices, posterior = np.full((500, 4, 4), 0.25), np.full((200_000, 4), 0.25)
+    started = time.process_time()
+    predict_dependence(table, matrices, posterior, np.full(200_000, -1, np.int32))
+    assert time.process_time() - started < 3

@@ -4,9 +4,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fitted_crowds import crowd_result
+from panels import shared_error_panel
 from scipy.stats import beta, dirichlet
 
+from annotrace.aggregation import DawidSkene
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
+from annotrace.crowd.dependence import ErrorDependence
 from annotrace.crowd.em import expected_counts
 from annotrace.crowd.skills import (
     N_ROUNDS,
@@ -232,6 +235,8 @@ def posterior_and_draws(n_draws=200_000):
         diagonal_slope=slope[None],
         ability_variance=np.array([ability_variance]),
         error_counts=error_counts[None],
+        dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        known_share=np.zeros(1),
     )
     ability = rng.normal(0, ability_variance**0.5, n_draws)
     draws = np.zeros((n_draws, 3, 3))
@@ -269,3 +274,45 @@ def test_certain_skills_have_intervals_without_width():
 def test_a_variance_beyond_that_of_any_skill_gives_the_whole_range():
     low, high = beta_interval(np.array([0.5]), np.array([1.0]), 0.9)
     np.testing.assert_allclose([low[0], high[0]], [0, 1], atol=1e-6)
+
+
+def test_accuracy_is_the_share_of_labels_that_are_correct():
+    rng = np.random.default_rng(0)
+    truth = (rng.random(3000) < 0.1).astype(int)
+    confusion = np.repeat([[[0.9, 0.1], [0.5, 0.5]]], 4, axis=0)
+    table = simulate_labels(truth, confusion, random_state=rng)
+    annotators = crowd_result(table, np.eye(2)[truth], confusion).annotators
+    right = np.bincount(table.annotator, table.label == truth[table.item]) / 3000
+    np.testing.assert_allclose(annotators.accuracy, right, atol=0.01)
+    np.testing.assert_allclose(annotators.skill, 0.7, atol=0.03)
+
+
+def test_intervals_of_the_accuracy_cover_it_in_panels_that_share_errors():
+    table = shared_error_panel(0.5)
+    right = (table.label == table.truth[table.item]).reshape(table.n_items, -1).mean(axis=0)
+    annotators = DawidSkene().fit(table).result_.annotators
+    narrow = beta_interval(annotators.accuracy, annotators.accuracy_variance, 0.9)
+    assert np.mean((narrow[0] <= right) & (right <= narrow[1])) < 0.5
+    low, high = annotators.accuracy_interval()
+    assert np.mean((low <= right) & (right <= high)) >= 0.8
+    assert np.all((low >= 0) & (low <= annotators.accuracy))
+    assert np.all((annotators.accuracy <= high) & (high <= 1))
+
+
+def test_labels_of_gold_items_are_free_of_shared_errors():
+    table = shared_error_panel(0.5)
+    some = np.where(np.arange(table.n_items) < 900, table.truth, -1)
+    found = [
+        DawidSkene().fit(table, gold=gold).result_.annotators for gold in (None, some, table.truth)
+    ]
+    for annotators, share in zip(found, (0, 0.6, 1), strict=True):
+        np.testing.assert_allclose(annotators.known_share, share)
+    shared = [annotators.shared_error.mean() for annotators in found]
+    assert shared[0] > 1.5 * shared[1] > shared[2] == 0
+
+
+def test_an_annotator_without_labels_has_an_accuracy():
+    table = LabelTable.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1], n_annotators=3)
+    annotators = DawidSkene().fit(table).result_.annotators
+    low, high = annotators.accuracy_interval()
+    assert low[2] < annotators.accuracy[2] < high[2]

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 from fitted_crowds import crowd_result, from_labels
+from panels import shared_error_panel
 
+from annotrace.aggregation import make
 from annotrace.diagnosis.confidence import (
-    CORRELATION,
+    CLASSIFIER_LABELS,
     calibrated_posterior,
     confidence,
     independent_posterior,
@@ -26,8 +28,10 @@ def test_evidence_is_divided_by_the_design_effect(has_classifier):
     prior = np.full((2, 2), 0.5) if has_classifier else [0.5, 0.5]
     posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
     result = crowd_result(table, prior, np.repeat(np.eye(2)[None], 3, 0), posterior=posterior)
+    correlation = result.annotators.dependence.expected
+    assert correlation > 0.1
     for n_labels, found in zip((1, 3), confidence(result), strict=True):
-        odds = 9 ** (1 / (1 + CORRELATION * (n_labels - 1 + has_classifier)))
+        odds = 9 ** (1 / (1 + correlation * (n_labels - 1 + CLASSIFIER_LABELS * has_classifier)))
         assert found == pytest.approx(odds / (1 + odds))
 
 
@@ -73,3 +77,13 @@ def test_methods_without_annotators_return_their_posterior():
 def vars_of(result):
     names = ("table", "posterior", "estimate", "annotator_model", "prior", "gold")
     return {name: getattr(result, name) for name in names}
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.3, 0.6])
+def test_a_panel_is_as_confident_as_it_is_right_whether_or_not_it_shares_errors(factor):
+    table = shared_error_panel(factor, n_annotators=11)
+    fitted = make("hierarchical").fit(table)
+    accuracy = np.mean(fitted.predict() == table.truth)
+    assert fitted.confidence_.mean() == pytest.approx(accuracy, abs=0.08)
+    if factor:
+        assert fitted.posterior_.max(axis=1).mean() > accuracy + 0.05

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fitted_crowds import with_classifier
+from fitted_crowds import from_labels, with_classifier
+from panels import shared_error_panel
 
 from annotrace.aggregation import DawidSkene
 from annotrace.diagnosis.identifiability import Estimate
@@ -61,3 +62,34 @@ def test_a_fitted_aggregation_with_reasons_can_be_pickled_and_copied():
     assert fitted.diagnosis_.reasons
     for again in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
         assert again.diagnosis_.reasons == fitted.diagnosis_.reasons
+
+
+def kinds(result):
+    return [reason.kind for reason in find_reasons(measure(result))]
+
+
+def test_shared_errors_are_a_reason():
+    table = shared_error_panel(0.5)
+    found = measure(DawidSkene().fit(table).result_)
+    (reason,) = (reason for reason in find_reasons(found) if reason.kind == "shared-errors")
+    assert reason.numbers["votes"] == 9
+    assert reason.numbers["effective"] == found.dependence.effective_votes < 4
+    assert 0.05 < reason.numbers["unknown"] < 0.3
+    assert "shared-errors" not in kinds(DawidSkene().fit(shared_error_panel(0.0)).result_)
+
+
+def test_annotators_who_are_not_known_well_are_a_reason():
+    few, many = (
+        from_labels(hammer_spammers(n, 4, 0.55, 0), n_items=n_items, labels_per_item=4)
+        for n, n_items in ((60, 120), (8, 2000))
+    )
+    assert "unknown-annotators" in kinds(few)
+    assert "unknown-annotators" not in kinds(many)
+
+
+@pytest.mark.parametrize(("labels_per_item", "is_doubted"), [(2, True), (3, False)])
+def test_two_labels_per_item_are_a_reason(labels_per_item, is_doubted):
+    confusion = hammer_spammers(6, 2, 0.85, 0)
+    alone = from_labels(confusion, labels_per_item=labels_per_item)
+    assert ("two-labels" in kinds(alone)) == is_doubted
+    assert "two-labels" not in kinds(with_classifier(confusion, labels_per_item=labels_per_item))

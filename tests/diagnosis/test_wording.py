@@ -3,10 +3,12 @@ import typing
 import numpy as np
 import pytest
 
+from annotrace.crowd.error_groups import ErrorGroup
 from annotrace.diagnosis.flags import Flag, FlagKind
 from annotrace.diagnosis.reasons import Reason, ReasonKind
 from annotrace.diagnosis.wording import (
     describe_flags,
+    describe_groups,
     describe_reason,
     list_names,
     summarize_flags,
@@ -61,6 +63,7 @@ def test_every_kind_of_flag_has_a_summary(kind):
 @pytest.mark.parametrize("kind", typing.get_args(ReasonKind))
 def test_every_reason_has_words_and_advice(kind):
     numbers = {"groups": 2.0, "margin": 0.2, "low": 0.05, "high": 0.3, "kept": 0.7}
+    numbers |= {"votes": 2.5, "effective": 1.4, "unknown": 0.1, "loss": 0.02, "share": 0.3}
     reason = Reason(kind, (0, 1), (1, 0), (2,), numbers)
     text, advice = describe_reason(reason, TABLE)
     assert text.endswith(".")
@@ -83,3 +86,20 @@ def test_a_small_margin_says_how_many_labels_are_missing_and_from_whom():
 def test_names_are_quoted_if_they_are_text():
     assert list_names(["a", "b"]) == "'a' and 'b'"
     assert list_names([1, 2, 3, 4, 5, 6, 7]) == "1, 2, 3, 4, 5 and 2 more"
+
+
+def test_shared_errors_are_counted_in_votes():
+    numbers = {"votes": 3.0, "effective": 1.26, "unknown": 0.152}
+    text, advice = describe_reason(Reason("shared-errors", numbers=numbers), TABLE)
+    assert text == (
+        "Annotators share errors: 3 annotators count as about 1.3. Without gold items accuracy "
+        "cannot be known to better than 15 points up or down."
+    )
+    assert advice.startswith("Provide gold items")
+    sparse = Reason("shared-errors", numbers={**numbers, "votes": 2.4})
+    assert "2 labels of an item count as about 1.3" in describe_reason(sparse, TABLE)[0]
+
+
+def test_groups_are_named_with_their_votes():
+    (line,) = describe_groups([ErrorGroup((0, 2), 0.5)], TABLE)
+    assert line == "0 and 2 err together: 2 annotators count as about 1.3."

@@ -16,14 +16,15 @@ The intervals assume that gold items are a random sample of the items.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from annotrace.crowd.beta_interval import beta_interval
 from annotrace.crowd.prediction_powered import prediction_powered_mean
-from annotrace.crowd.skills import beta_interval
 from annotrace.labels.table import LabelTable
 
 Array = NDArray[np.float64]
@@ -35,20 +36,25 @@ LEAST_SPREAD = 0.1
 ADDED = (1.0, 0.0)
 
 
-class AccuracyEstimate(NamedTuple):
-    """The accuracy of each annotator with its interval; arrays of shape (n_annotators,).
+@dataclass(frozen=True, eq=False)
+class AccuracyEstimate:
+    """The accuracy of each annotator; arrays of shape (n_annotators,).
 
     Attributes
     ----------
-    value, low, high : ndarray of float
+    value, variance : ndarray of float
     n_gold : ndarray of int
         Labels of gold items.
     """
 
     value: Array
-    low: Array
-    high: Array
+    variance: Array
     n_gold: NDArray[np.int64]
+
+    def interval(self, level: float = 0.9) -> tuple[Array, Array]:
+        """Return the lower and upper ends of the intervals, each (n_annotators,)."""
+        low, high = beta_interval(np.clip(self.value, 0.005, 0.995), self.variance, level)
+        return np.minimum(low, self.value), np.maximum(high, self.value)
 
 
 class _Labels(NamedTuple):
@@ -73,7 +79,7 @@ class _Estimate(NamedTuple):
 
 
 def gold_accuracy(
-    table: LabelTable, gold: NDArray[np.int32], predicted: NDArray[np.float64], level: float = 0.9
+    table: LabelTable, gold: NDArray[np.int32], predicted: NDArray[np.float64]
 ) -> AccuracyEstimate:
     """Estimate the share of correct labels of each annotator.
 
@@ -84,8 +90,6 @@ def gold_accuracy(
         The class of each gold item, -1 elsewhere; one item at least is gold and has a label.
     predicted : ndarray of shape (n_items, n_classes)
         Class probabilities by a model that has not seen the gold class of the item.
-    level : float
-        Of the intervals, between 0 and 1.
 
     Examples
     --------
@@ -109,9 +113,7 @@ def gold_accuracy(
     weight[n_gold == 0] = 0
     value = others.mean + weight * (own.mean - others.mean)
     variance = np.where(n_gold, weight * own.variance, others.variance)
-    value = np.clip(value, 0, 1)
-    low, high = beta_interval(np.clip(value, 0.005, 0.995), variance, level)
-    return AccuracyEstimate(value, np.minimum(low, value), np.maximum(high, value), n_gold)
+    return AccuracyEstimate(np.clip(value, 0, 1), variance, n_gold)
 
 
 def _from_gold(labels: _Labels, n_annotators: int) -> _Estimate:

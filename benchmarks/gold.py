@@ -61,9 +61,8 @@ def best_judge(table: LabelTable, gold: Array) -> Array:
     return np.asarray(estimate)
 
 
-def text_probabilities(texts: list[str], posterior: Array, gold: Array) -> Array:
+def text_probabilities(features: Any, posterior: Array, gold: Array) -> Array:
     """Return classes predicted from the text, out of fold, given estimated classes and gold."""
-    features = TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True).fit_transform(texts)
     target = np.where(gold >= 0, gold, posterior.argmax(axis=1))
     predicted = np.empty(posterior.shape)
     for rest, held_out in KFold(5, shuffle=True, random_state=0).split(target):
@@ -72,10 +71,10 @@ def text_probabilities(texts: list[str], posterior: Array, gold: Array) -> Array
     return predicted
 
 
-def with_text(result: CrowdResult, texts: list[str]) -> Array:
+def with_text(result: CrowdResult, features: Any) -> Array:
     """Return the estimates of a result, chosen again with the texts as features."""
     assert result.held_out is not None
-    text = text_probabilities(texts, result.posterior, result.gold)
+    text = text_probabilities(features, result.posterior, result.gold)
     choice = choose_by_gold(result.table, result.gold, result.held_out, text)
     return choice.posterior.argmax(axis=1)
 
@@ -100,7 +99,7 @@ def intervals(table: LabelTable, gold: Array, held_out: Array) -> dict[str, floa
 
 
 def draw_results(
-    table: LabelTable, size: int, seed: int, without: Array, texts: list[str] | None
+    table: LabelTable, size: int, seed: int, without: Array, features: Any
 ) -> dict[str, float]:
     """Return the figures of one draw of gold items."""
     gold = draw_gold(table, size, seed)
@@ -112,8 +111,8 @@ def draw_results(
         "dawid_skene": make("dawid-skene", random_state=0).fit(table, gold=names).result_.estimate,
         "best_judge": best_judge(table, gold),
     }
-    if texts is not None:
-        estimates["with_text"] = with_text(fitted.result_, texts)
+    if features is not None:
+        estimates["with_text"] = with_text(fitted.result_, features)
     row = {name: float(np.mean((e == table.truth)[rest])) for name, e in estimates.items()}
     if seed < N_INTERVAL_DRAWS and fitted.result_.held_out is not None:
         row |= intervals(table, gold, fitted.result_.held_out)
@@ -125,9 +124,9 @@ def run(folder: Path, n_draws: int, text: bool) -> Iterator[dict[str, Any]]:
     for panel in PANELS:
         table = LabelTable.read(folder / f"{panel}.csv.gz")
         without = make(random_state=0).fit(table).result_.estimate
-        texts = _read_texts(folder, table) if text else None
+        features = _text_features(folder, table) if text else None
         for size in SIZES:
-            rows = [draw_results(table, size, seed, without, texts) for seed in range(n_draws)]
+            rows = [draw_results(table, size, seed, without, features) for seed in range(n_draws)]
             names = rows[0]
             means = {name: np.mean([row[name] for row in rows if name in row]) for name in names}
             rounded = {name: round(float(mean), 4) for name, mean in means.items()}
@@ -140,10 +139,11 @@ def _by_name(table: LabelTable, gold: Array) -> dict[Any, Any]:
     return dict(zip(table.items[items].tolist(), classes, strict=True))
 
 
-def _read_texts(folder: Path, table: LabelTable) -> list[str]:
+def _text_features(folder: Path, table: LabelTable) -> Any:
     frame = pl.read_csv(folder / "babe_text.csv.gz", schema_overrides={"item": pl.String})
     by_item = dict(frame.select("item", "text").rows())
-    return [by_item[str(item)] for item in table.items.tolist()]
+    texts = [by_item[str(item)] for item in table.items.tolist()]
+    return TfidfVectorizer(ngram_range=(1, 2), min_df=2, sublinear_tf=True).fit_transform(texts)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ Regression and best annotators are mixed. The weight is the mean of a Gibbs post
 Holmes and Walker, 2016): a prior that favours the regression, times the exponential of how many of
 these gold items the mixture predicts correctly. The annotator model as it stands then has the
 posterior probability that its predictions of gold items, rather than those of the mixture, are the
-right ones, both being equally probable before: an overconfident model loses it at once.
+right ones; before, each of the three is as probable. An overconfident model loses it at once.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _weigh(model: Array, regression: Array, best: Array, truth: NDArray[np.int32
     weight = float(softmax(RATE * correct + FAVOUR * np.log(1.1 - WEIGHTS)) @ WEIGHTS)
     mixture = (1 - weight) * regression + weight * best
     gain = _log_p(model, truth).sum() - _log_p(mixture, truth).sum()
-    others = float(expit(-gain))
+    others = float(expit(np.log(2) - gain))
     return np.array([1 - others, others * (1 - weight), others * weight])
 
 

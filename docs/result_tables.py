@@ -274,6 +274,28 @@ def _coverage(runs: Sequence[Run]) -> list[float]:
     ]
 
 
+GOLD = {
+    "default": "default",
+    "without_gold": "without gold",
+    "dawid_skene": "`dawid-skene`",
+    "best_judge": "best judge on gold",
+    "with_text": "with text",
+    "covered": "covered",
+    "width": "width",
+    "width_gold_alone": "width, gold alone",
+}
+
+
+def gold_table() -> str:
+    """Return what gold items give, from `benchmarks/gold.py`."""
+    rows = [
+        [run["panel"], str(run["n_gold"])]
+        + [f"{run[name]:.3f}".removeprefix("0") for name in GOLD]
+        for run in read_runs("gold")
+    ]
+    return tables.markdown(["panel", "gold items", *GOLD.values()], rows)
+
+
 STEPS = {
     ("cnn, MNIST, 50", "`vanilla`"): "mnist vanilla {}",
     ("cnn, MNIST, 50", "`trace`, dense"): "mnist trace {}",
@@ -353,6 +375,7 @@ TABLES: dict[str, Callable[[], str]] = {
         read_runs("accuracy_intervals")
     ),
     "verdicts": lambda: dependence_tables.verdicts_table(read_runs("verdicts")),
+    "gold": gold_table,
     "steps": steps_table,
     "cifar10-dense": lambda: paper_table(4),
     "cifar10-one": lambda: paper_table(1),

@@ -160,3 +160,23 @@ def test_out_of_fold_predictions_are_by_the_network_that_did_not_see_the_item(tm
     np.testing.assert_array_equal(model.result_.prior, model.oof_proba_)
     model.save(tmp_path)
     np.testing.assert_array_equal(at.load(tmp_path).oof_proba_, model.oof_proba_)
+
+
+def test_gold_items_choose_whom_to_follow(tmp_path):
+    """Four copies of a poor annotator outvote a good one, and mislead the networks."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    good = np.where(rng.random(300) < 0.95, truth, 1 - truth)
+    poor = np.where(rng.random(300) < 0.65, truth, 1 - truth)
+    table = at.LabelTable.from_wide(np.column_stack([good, poor, poor, poor, poor]))
+    gold = np.where(np.arange(300) < 80, truth, -1)
+    model = quick().fit(X, table, gold=gold)
+    assert np.mean(model.result_.estimate[80:] == truth[80:]) > 0.9
+    assert np.all(model.result_.estimate[:80] == truth[:80])
+    assert [c["name"] for c in model.gold_candidates_][-1] == "combination"
+    model.save(tmp_path / "run")
+    loaded = at.load(tmp_path / "run")
+    assert loaded.gold_candidates_ == model.gold_candidates_
+    assert np.array_equal(loaded.result_.held_out, model.result_.held_out)
+    assert quick().fit(X, table).gold_candidates_ == []

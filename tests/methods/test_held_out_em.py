@@ -113,3 +113,16 @@ def test_the_score_is_the_loss_per_label_at_the_best_temperature():
             scores[item] += torch.from_numpy(np.log(confusion[annotator, :, label]))
         losses.append(-float(torch.logsumexp(scores, 1).sum()) / table.n_labels)
     assert em.score(logits) == pytest.approx(min(losses), abs=1e-4)
+
+
+def test_the_posterior_without_gold_ignores_gold_items():
+    table, truth, _, fold, logits = labelled_items()
+    gold = UNKNOWN.copy()
+    n_classes = logits.shape[1]
+    gold[:30] = (truth[:30] + 1) % n_classes
+    em = started(table, fold, logits, gold)
+    em.run(logits)
+    assert np.all(em.posterior[:30].argmax(1).numpy() == gold[:30])
+    unclamped = em.without_gold(logits)
+    assert np.mean(unclamped[:30].argmax(1).numpy() == truth[:30]) > 0.7
+    assert torch.allclose(unclamped[30:], em.posterior[30:], atol=0.02)

@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -190,3 +191,16 @@ def test_a_picture_is_shown_even_if_the_first_item_has_none(aggregated, tmp_path
     second = uncertain_items(view, lambda item: "")[1].name
     Image.new("L", (8, 8)).save(tmp_path / f"{second}.png")
     assert "<img" in render(view, images=tmp_path).split('id="labels"')[0]
+
+
+def test_the_page_says_what_gold_items_have_chosen(aggregated):
+    candidates = [
+        {"name": "regression", "weight": 0.75, "accuracy": 0.81, "log_loss": 0.4},
+        {"name": "combination", "weight": 1.0, "accuracy": 0.84, "log_loss": 0.3},
+    ]
+    view = view_of(aggregated)
+    assert "Chosen by gold items" not in render(view)
+    page = render(replace(view, candidates=candidates))
+    regression = f"{percent(0.81)} correct, weight {percent(0.75)}"
+    assert f"<dt>regression</dt><dd>{regression}</dd>" in page
+    assert f"<dt>combination</dt><dd>{percent(0.84)} correct</dd>" in page

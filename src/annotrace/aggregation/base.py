@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import EMModel, by_class
+from annotrace.aggregation.gold_choice import choose_by_gold, has_enough_gold, hold_out_gold
 from annotrace.aggregation.run_reader import SavedRun
-from annotrace.aggregation.run_schema import Array
+from annotrace.aggregation.run_schema import Array, CandidateScore
 from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
@@ -73,6 +76,9 @@ class Aggregation(SavableModel):
         What is maximised, after each iteration.
     n_iter_ : int
     converged_ : bool
+    gold_candidates_ : list of dict
+        What the posterior is a mixture of, if it was chosen by gold items: name, weight, and
+        accuracy and log_loss on gold items that were not learned from.
     table_ : LabelTable
         All labels seen.
     result_ : CrowdResult
@@ -81,8 +87,12 @@ class Aggregation(SavableModel):
 
     random_state: Seed = None
 
+    chooses_by_gold: ClassVar[bool] = False
+    """Whether gold items choose between this method and others; else they are clamped only."""
+
     saved_attributes: ClassVar[Mapping[str, Any]] = {
         **SavableModel.saved_attributes,
+        "gold_candidates_": list[CandidateScore],
         "n_iter_": Count,
         "converged_": bool,
         "objective_": Array("f", (None,)),
@@ -106,7 +116,10 @@ class Aggregation(SavableModel):
         _check_table(table)
         if table.n_labels == 0:
             raise InputError("Expected a table with labels to learn from, but it has none.")
-        self.fit_problem(CrowdProblem(table, known_classes(table, gold), prior_counts))
+        problem = CrowdProblem(table, known_classes(table, gold), prior_counts)
+        with unchanged_unless_done(self):
+            self.fit_problem(problem)
+            self._use_gold(problem)
         if not self.converged_:
             self._warn()
         return self
@@ -139,6 +152,7 @@ class Aggregation(SavableModel):
             known = by_class(self._state, len(self.prior_))
             by_class(state, problem.shape[1])[: len(known), :, : known.shape[2]] = known
             self._iterate(problem, model, state, warm=True)
+            self._use_gold(problem)
         return self
 
     def predict(self) -> NDArray[Any]:
@@ -227,6 +241,27 @@ class Aggregation(SavableModel):
                 is_vote=model.is_vote,
             )
         )
+
+    def _use_gold(self, problem: CrowdProblem) -> None:
+        """Choose the posterior by gold items, if this method does and there are enough."""
+        self.gold_candidates_: list[CandidateScore] = []
+        table, gold = problem.table, problem.gold
+        if not self.chooses_by_gold or not has_enough_gold(table, gold):
+            return
+
+        def refit(some: NDArray[np.int32]) -> NDArray[Any]:
+            part, model = problem.with_gold(some), copy.deepcopy(self.annotator_model_)
+            trial = clone(self)
+            trial._iterate(part, model, model.e_step(part)[0], warm=True)
+            posterior: NDArray[Any] = trial.posterior_
+            return posterior
+
+        held_out = hold_out_gold(table, gold, self.posterior_, refit)
+        posterior, held_out, self.gold_candidates_ = choose_by_gold(table, gold, held_out)
+        highest = posterior >= posterior.max(axis=1, keepdims=True) - TIE
+        self.ties_ = highest.sum(1) > 1
+        estimate = _break_ties(highest, seed_of(self.random_state))
+        self._take(replace(self.result_, posterior=posterior, held_out=held_out, estimate=estimate))
 
     def _take(self, result: CrowdResult) -> None:
         self.result_ = result

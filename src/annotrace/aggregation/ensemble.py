@@ -67,6 +67,7 @@ class Ensemble(Hierarchical):
     """
 
     method: ClassVar[str] = "ensemble"
+    chooses_by_gold: ClassVar[bool] = True
     saved_attributes: ClassVar[Mapping[str, Any]] = {
         **Hierarchical.saved_attributes,
         "excess_agreement_": Number,
@@ -84,12 +85,18 @@ class Ensemble(Hierarchical):
         if problem.is_comparable:
             posterior = problem.set_gold(self._combine(problem, state))
             # The annotators of a solution are those that it implies.
-            model.m_step(problem, _with_posterior(state, posterior, self.head_count_))
+            model.m_step(problem, _with_posterior(state, posterior, self._distrust))
             state = model.e_step(problem)[0]
         super()._set_result(problem, model, state, posterior)
 
     def _take(self, result: CrowdResult) -> None:
-        super()._take(replace(result, model_weight=1 - self.head_count_))
+        by_gold = result.held_out is not None
+        super()._take(replace(result, model_weight=1 if by_gold else 1 - self._distrust))
+
+    @property
+    def _distrust(self) -> float:
+        """How far the annotator model is not to be trusted, even where it names the same class."""
+        return max(2 * self.head_count_ - 1, 0.0)
 
     def _combine(self, problem: CrowdProblem, state: Tensor) -> Tensor:
         """Return the posterior of the ensemble, shape (n_items, n_classes)."""
@@ -102,7 +109,8 @@ class Ensemble(Hierarchical):
         self.head_count_ = weight if weight > NEGLIGIBLE else 0.0
         if self.head_count_:
             heads = self._count_heads(problem, solution).to(both.dtype)
-            by_model, both = (part.lerp(heads, self.head_count_) for part in (by_model, both))
+            both = both.lerp(heads, self.head_count_)
+            by_model = by_model.lerp(heads, self._distrust)
         # Shares of votes are blunt: they choose the class, and the model says how certain it is.
         same = by_model.argmax(1, keepdim=True) == both.argmax(1, keepdim=True)
         return torch.where(same, by_model, both)
@@ -130,12 +138,13 @@ def _raise_rare_classes(problem: CrowdProblem, posterior: Tensor) -> Tensor:
     return raised.div_(raised.sum(1, keepdim=True))
 
 
-def _with_posterior(state: Tensor, posterior: Tensor, head_count: float) -> Tensor:
+def _with_posterior(state: Tensor, posterior: Tensor, distrust: float) -> Tensor:
     """Return states (n_items, n_states) of another posterior, as clear or doubtful as before.
 
-    As far as heads were counted all items are clear: doubtful are those on which a crowd divides.
+    As far as the model is not trusted all items are clear: it calls those doubtful on which a crowd
+    divides.
     """
     levels = by_class(state, posterior.shape[1]) + 1e-12
-    shares = (1 - head_count) * levels / levels.sum(1, keepdim=True)
-    shares[:, 0] += head_count
+    shares = (1 - distrust) * levels / levels.sum(1, keepdim=True)
+    shares[:, 0] += distrust
     return (shares * posterior[:, None]).reshape(state.shape)

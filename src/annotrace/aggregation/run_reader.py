@@ -233,7 +233,7 @@ def _check_result(
     wanted = dict(RESULT)
     if description["kind"] == "classifier" and arrays.get("prior", np.empty(0)).ndim == 2:
         wanted["prior"] = PRIOR_BY_ITEM
-    check_fields(arrays, wanted, optional=("prior_counts",), sizes=_sizes(table))
+    check_fields(arrays, wanted, optional=("prior_counts", "held_out"), sizes=_sizes(table))
     check_codes(arrays["estimate"], table.n_classes, "estimate")
     check_codes(arrays["gold"], table.n_classes, "gold", lowest=-1)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError
-from annotrace.parameters import Count, Natural, NotNegative, Number, Rule, check_value
+from annotrace.parameters import Count, Fraction, Natural, NotNegative, Number, Rule, check_value
 from annotrace.storage import check_same_names
 
 CODES = ("item", "annotator", "label", "truth")
@@ -50,6 +50,15 @@ class EpochRecord(TypedDict):
     loss: Number
     held_out: Number | None
     seconds: NotNegative
+
+
+class CandidateScore(TypedDict):
+    """How a candidate predicts gold items that it has not learned from, and its weight."""
+
+    name: str
+    weight: Fraction
+    accuracy: Fraction
+    log_loss: NotNegative
 
 
 class RunRecord(TypedDict):
@@ -151,6 +160,7 @@ RESULT: dict[str, Array] = {
     "prior": Array("f", ("classes",), DISTRIBUTIONS),
     "gold": Array("i", ("items",)),
     "prior_counts": Array("f", ("annotators", "classes", "classes"), NOT_NEGATIVE),
+    "held_out": Array("f", ("items", "classes"), DISTRIBUTIONS),
 }
 PRIOR_BY_ITEM = Array("f", ("items", "classes"), DISTRIBUTIONS)
 """The prior of a method whose classifier has contributed to the posterior."""

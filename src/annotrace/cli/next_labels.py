@@ -1,4 +1,4 @@
-"""`annotrace next`: who should label what next."""
+"""`annotrace next`: who should label what next, or what an expert should check."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.label_files import similar_names
-from annotrace.cli.options import PATH, overwrite_option, quiet_option, raw_option
+from annotrace.cli.next_gold import GOLD_FILE, plan_gold
+from annotrace.cli.options import PATH, overwrite_option, quiet_option, raw_option, seed_option
 from annotrace.cli.output import MAX_ROWS, check_file, print_table
 
 if TYPE_CHECKING:
@@ -19,15 +20,26 @@ if TYPE_CHECKING:
 FILE = "next.csv"
 COLUMNS = ("annotator", "capacity", "cost")
 MAX_NAMES = 5
+_GIVEN = click.core.ParameterSource.COMMANDLINE
 
 
-@click.command("next", short_help="Choose who should label what next.")
+@click.command("next", short_help="Choose who should label, or an expert check, what next.")
 @click.argument("run", type=PATH)
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
-    required=True,
-    help="The total cost: the number of labels, if each costs 1.",
+    help="The total cost: the number of labels, if each costs 1. With --gold, the number of items.",
+)
+@click.option(
+    "--gold",
+    is_flag=True,
+    help="Choose items for an expert to check instead of labels to collect.",
+)
+@click.option(
+    "--width",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="With --gold: the desired width of 90 % intervals of accuracy. Says how many items they "
+    "need, and chooses that many at random.",
 )
 @click.option(
     "--annotators",
@@ -56,19 +68,28 @@ MAX_NAMES = 5
     help="Maximum number of new labels per item.",
 )
 @click.option(
-    "--out", type=PATH, metavar="FILE", help=f"csv file to write.  [default: {FILE} in RUN]"
+    "--out",
+    type=PATH,
+    metavar="FILE",
+    help=f"csv file to write.  [default: {FILE} in RUN, {GOLD_FILE} with --gold]",
 )
+@seed_option("Draws the random items of --gold.")
 @overwrite_option
 @raw_option
 @quiet_option
+@click.pass_context
 def next_labels(
+    context: click.Context,
     run: Path,
-    budget: float,
+    budget: float | None,
+    gold: bool,
+    width: float | None,
     annotators: Path | None,
     capacity: int | None,
     at_least: int,
     per_item: int,
     out: Path | None,
+    seed: int,
     overwrite: bool,
     raw: bool,
     quiet: bool,
@@ -80,21 +101,33 @@ def next_labels(
     probability of the item's true class is expected to rise), and the reason in words. Nobody is
     asked for an item that they have labelled. Fit again with the new labels before the next batch.
 
+    With --gold, the csv has the items that an expert should check: item, priority, part and reason.
+    The random part measures accuracy; the doubtful part, where votes or the model are least sure,
+    improves it. Fit again with the checked classes as gold items (--learn-truth); intervals of
+    accuracy are valid if gold items are random.
+
     \b
     Examples:
       annotrace next run --budget 500
       annotrace next run --budget 500 --capacity 50 --out next.csv
       annotrace next run --budget 80.5 --annotators team.csv --per-item 2
+      annotrace next run --gold --budget 100
+      annotrace next run --gold --width .05
     """
     from annotrace.allocation import allocate
     from annotrace.allocation.available import AvailableAnnotators
     from annotrace.labels.writing import write_csv
     from annotrace.methods import load
 
-    out = out or run / FILE
+    _check_options(context, gold, budget, width)
+    out = out or run / (GOLD_FILE if gold else FILE)
     if run.is_dir():
         check_file(out, overwrite)
     model = load(run, device="cpu")
+    if gold:
+        plan_gold(model, budget, width, seed, out, raw=raw, quiet=quiet)
+        return
+    assert budget is not None
     available, cost = _read_available(annotators, capacity)
     options = {"available": available, "cost": cost, "at_least": at_least, "per_item": per_item}
     frame = allocate(model, budget, **options)
@@ -109,6 +142,25 @@ def next_labels(
         click.echo(f"Wrote {out} without rows: {_why_empty(table, asked, budget)}.")
     else:
         _print_plan(frame, budget, out)
+
+
+def _check_options(
+    context: click.Context, gold: bool, budget: float | None, width: float | None
+) -> None:
+    """Raise a `UsageError` if options do not go together."""
+    if not gold and width is not None:
+        raise click.UsageError("--width goes with --gold.")
+    if budget is None and width is None:
+        needed = "--budget, --width or both" if gold else "--budget"
+        raise click.UsageError(f"Missing option: give {needed}.")
+    if not gold:
+        return
+    if budget is not None and budget != int(budget):
+        raise click.UsageError("With --gold, --budget is a number of items: give a whole number.")
+    of_labels = ("annotators", "capacity", "at_least", "per_item")
+    given = [name for name in of_labels if context.get_parameter_source(name) is _GIVEN]
+    if given:
+        raise click.UsageError(f"--{given[0].replace('_', '-')} does not go with --gold.")
 
 
 def _read_available(path: Path | None, capacity: int | None) -> tuple[Any, Any]:

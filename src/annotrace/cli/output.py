@@ -111,6 +111,7 @@ def print_result(model: CrowdEstimator | Aggregation) -> None:
 
     print_annotators(model.annotators_)
     _print_accuracy(model)
+    _print_candidates(model)
     if not model.result_.models_annotators:
         return
     click.echo(f"\n{model.diagnosis_}")
@@ -167,6 +168,17 @@ def _print_accuracy(model: CrowdEstimator | Aggregation) -> None:
     title = f"Accuracy on {known.sum():,} items of known truth{left_out}"
     print_table(["", "accuracy", "balanced"], rows, title)
     _print_classes(table, result.estimate, truth)
+
+
+def _print_candidates(model: CrowdEstimator | Aggregation) -> None:
+    """Print what gold items have chosen, if they have."""
+    candidates = getattr(model, "gold_candidates_", [])
+    if not candidates:
+        return
+    rows = [(c["name"], c["accuracy"], c["log_loss"], c["weight"]) for c in candidates]
+    n_gold = int((model.result_.gold >= 0).sum())
+    title = f"Chosen by {n_gold:,} gold items, each predicted from the others"
+    print_table(["", "accuracy", "log-loss", "weight"], rows, title)
 
 
 def _print_classes(table: LabelTable, estimate: Any, truth: Any) -> None:

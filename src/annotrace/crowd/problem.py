@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +59,13 @@ class CrowdProblem:
     def is_comparable(self) -> bool:
         """Whether anything compares annotators: see `is_comparable`."""
         return is_comparable(self.table, self.gold) or self.prior_counts is not None
+
+    def with_gold(self, gold: ArrayLike) -> CrowdProblem:
+        """Return the same labels with other gold items."""
+        other = copy.copy(self)
+        other.gold = _check_gold(gold, self.table)
+        vars(other).pop("uninformed", None)
+        return other
 
     def tensor(self, values: ArrayLike) -> Tensor:
         """Return an array as a tensor in the number type of this problem."""

@@ -42,6 +42,9 @@ class CrowdResult:
     model_weight : float
         How far the annotator model can be trusted to improve on `posterior`, 0 to 1: annotators who
         share errors look skilful to it.
+    held_out : ndarray of shape (n_items, n_classes) or None
+        The posterior with gold items predicted without their gold class, if the posterior was
+        chosen by gold items and so is calibrated to them.
     """
 
     table: LabelTable
@@ -53,6 +56,7 @@ class CrowdResult:
     prior_counts: NDArray[Any] | None = None
     is_vote: bool = False
     model_weight: float = 1.0
+    held_out: NDArray[Any] | None = None
 
     @property
     def has_classifier(self) -> bool:

@@ -16,18 +16,20 @@ intervals have a part that grows with the estimated correlation of errors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
+from scipy.special import ndtri
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.beta_interval import beta_interval
 from annotrace.crowd.dependence import ErrorDependence, predict_dependence
+from annotrace.crowd.gold_accuracy import AccuracyEstimate, gold_accuracy
 from annotrace.crowd.problem import CrowdProblem
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ class AnnotatorPosterior:
         How far annotators share errors, estimated under `mean`.
     known_share : ndarray of shape (n_annotators,)
         Share of `counts` that is of gold items and of earlier labels of known items.
+    by_gold : AccuracyEstimate or None
+        The accuracies by gold items, if they have chosen the posterior.
     """
 
     counts: Array
@@ -92,6 +96,7 @@ class AnnotatorPosterior:
     error_counts: Array  # (n_annotators, n_classes), effective
     dependence: ErrorDependence
     known_share: Array
+    by_gold: AccuracyEstimate | None = None
 
     @cached_property
     def skill(self) -> Array:
@@ -111,6 +116,8 @@ class AnnotatorPosterior:
     @cached_property
     def accuracy(self) -> Array:
         """The share of each annotator's labels that are correct, shape (n_annotators,)."""
+        if self.by_gold is not None:
+            return self.by_gold.value
         accuracy: Array = (self._class_shares * diagonals(self.mean)).sum(axis=1)
         return accuracy
 
@@ -121,6 +128,8 @@ class AnnotatorPosterior:
 
     def accuracy_interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Return the lower and upper ends of the accuracy's interval, each (n_annotators,)."""
+        if self.by_gold is not None:
+            return self.by_gold.interval(level)
         return self._widen(self.accuracy, self.accuracy_variance, level)
 
     @property
@@ -246,14 +255,19 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
     crowd = _Crowd(result)
     labels = crowd.count(crowd.start())
     model = AbilityModel.initial(*labels.total.shape).fit(labels)
-    for _ in range(N_ROUNDS):
+    # A posterior that gold items have chosen corrects the matrices, not the other way round.
+    for _ in range(N_ROUNDS if result.held_out is None else 0):
         labels = crowd.count(crowd.posterior(mean_matrices(labels, model)))
         # Under shrunken matrices annotators look alike: strengths fitted to these counts would grow
         # from round to round. On 40 simulated crowds 90 % intervals of cells cover .83 with the
         # first strengths and .74 with refitted ones, after Dawid-Skene; skills are the same.
         model = model.fit_abilities(labels)
-    mean = mean_matrices(labels, model)
-    return crowd.describe(labels, model, mean)
+    found = crowd.describe(labels, model, mean_matrices(labels, model))
+    if result.model_weight == 1:
+        return found
+    # Shared errors show in what the model alone would make of the labels.
+    alone = annotator_posterior(replace(result, model_weight=1.0))
+    return replace(found, dependence=alone.dependence)
 
 
 class _Crowd:
@@ -311,7 +325,15 @@ class _Crowd:
             error_counts=model.error_strength + share * labels.wrong,
             dependence=predict_dependence(self.result.table, mean, posterior, self.result.gold),
             known_share=self.known_share(labels),
+            by_gold=self.accuracy_by_gold(),
         )
+
+    def accuracy_by_gold(self) -> AccuracyEstimate | None:
+        """Return accuracies by gold items, if they were predicted without their class."""
+        result = self.result
+        if result.held_out is None:
+            return None
+        return gold_accuracy(result.table, result.gold, result.held_out)
 
 
 def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
@@ -324,22 +346,3 @@ def mean_matrices(labels: LabelCounts, model: AbilityModel) -> Array:
     place = np.arange(mean.shape[1])
     mean[:, place, place] = diagonal
     return mean
-
-
-def beta_interval(mean: NDArray[Any], variance: NDArray[Any], level: float) -> tuple[Array, Array]:
-    """Return the central intervals of Beta distributions with some means and variances.
-
-    Parameters
-    ----------
-    mean, variance : ndarray
-    level : float
-        Between 0 and 1.
-    """
-    mean = np.clip(mean, 1e-9, 1 - 1e-9)
-    size = np.clip(mean * (1 - mean) / np.maximum(variance, 1e-12) - 1, 1e-3, 1e9)
-    # Cells and annotators with few labels are often equal, and a quantile takes a microsecond.
-    distinct, place = np.unique(mean * size + 1j * (1 - mean) * size, return_inverse=True)
-    ends = ((1 - level) / 2, (1 + level) / 2)
-    quantiles = (betaincinv(distinct.real, distinct.imag, end) for end in ends)
-    low, high = (np.asarray(quantile, np.float64) for quantile in quantiles)
-    return low[place].reshape(mean.shape), high[place].reshape(mean.shape)

@@ -33,8 +33,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from annotrace.aggregation.gold_choice import choose_by_gold, has_enough_gold
 from annotrace.aggregation.run_reader import SavedRun
-from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array
+from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array, CandidateScore
 from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.result import CrowdResult
@@ -109,6 +110,9 @@ class CrossFittedEM(CrowdEstimator):
         As given or found.
     temperature_ : float
         What logits are divided by.
+    gold_candidates_ : list of dict
+        What the posterior is a mixture of, if there are enough gold items to choose by; see
+        `annotrace.aggregation.gold_choice`.
 
     Examples
     --------
@@ -136,6 +140,7 @@ class CrossFittedEM(CrowdEstimator):
         "epochs_": Count,
         "mixup_": NotNegative,
         "temperature_": Positive,
+        "gold_candidates_": list[CandidateScore],
     }
 
     def _build_modules(self, device: torch.device) -> None:
@@ -340,17 +345,24 @@ class CrossFittedEM(CrowdEstimator):
         self.temperature_ = inner.temperature
         proba = torch.softmax(logits / inner.temperature, 1).numpy()
         self._oof_proba = clamp_posterior(proba, self.gold_)
+        self.gold_candidates_: list[CandidateScore] = []
+        self._held_out: NDArray[Any] | None = None
         self._networks.temperature.fill_(inner.temperature)
         assert isinstance(self.annotator_model_, FixedMatrices)
         self.annotator_model_.set_matrices(inner.matrices())
         self._posterior: NDArray[Any] = inner.posterior.double().numpy()
+        if has_enough_gold(self.table_, self.gold_):
+            held_out = inner.without_gold(logits).double().numpy()
+            choice = choose_by_gold(self.table_, self.gold_, held_out, proba)
+            self._posterior, self._held_out, self.gold_candidates_ = choice
 
     def _make_result(self, data: CrowdData) -> CrowdResult:
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
             log_p = self.logits(data).cpu().double().numpy()[unlabelled]
             self._posterior[unlabelled] = np.exp(log_p)
-        return self._result(self._posterior, self._oof_proba)
+        result = self._result(self._posterior, self._oof_proba)
+        return replace(result, held_out=self._held_out)
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""

@@ -15,11 +15,12 @@ classifier that is overconfident or underconfident.
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.crowd.dirichlet import initial_pool, update_pool
-from annotrace.crowd.em import matrices_from_counts
+from annotrace.crowd.em import matrices_from_counts, posterior
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.temperature import fit_temperature, tempered_e_step
 from annotrace.labels.table import LabelTable
@@ -91,6 +92,11 @@ class HeldOutEM:
             self._prior = update_pool(counts.sum(0), self._prior)
             self._update_matrices(counts)
         self.label_loss = -log_evidence / self.problem.table.n_labels
+
+    def without_gold(self, logits: Tensor) -> Tensor:
+        """Return the posterior of all items by their labels and features, gold or not."""
+        log_prior = torch.log_softmax(logits.to(self.problem.dtype) / self.temperature, 1)
+        return posterior(log_prior, self._likelihood())
 
     def score(self, logits: Tensor) -> float:
         """Return the loss per label of a classifier at its best temperature, matrices fixed."""

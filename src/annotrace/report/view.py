@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from annotrace.aggregation.base import Aggregation
+from annotrace.aggregation.run_schema import CandidateScore
 from annotrace.aggregation.saving import plain_params
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis import Diagnosis, calibrated_posterior
@@ -40,6 +41,8 @@ class ReportView:
         Calibrated class probabilities.
     objective : sequence of float
         After each iteration of an aggregation.
+    candidates : sequence of CandidateScore
+        What gold items have chosen between.
     anonymous : bool
         Whether annotators are shown as numbers.
     """
@@ -53,6 +56,7 @@ class ReportView:
     versions: Mapping[str, str] = field(default_factory=dict)
     history: Sequence[Epoch] = ()
     objective: Sequence[float] = ()
+    candidates: Sequence[CandidateScore] = ()
     anonymous: bool = False
 
     @cached_property
@@ -95,6 +99,7 @@ def view_of(model: Fitted, *, anonymous: bool = False) -> ReportView:
         versions=getattr(model, "versions_", None) or versions(),
         history=getattr(model, "history_", ()),
         objective=list(getattr(model, "objective_", ())),
+        candidates=getattr(model, "gold_candidates_", ()),
         anonymous=anonymous,
     )
 

@@ -22,7 +22,10 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     assert truth.columns == ["item", "label", "confidence", "cat", "dog", "hen"]
     assert truth["label"].to_list() == ["cat", "dog", "hen"] * 30
     annotators = pl.read_csv(crowd / "run" / "annotators.csv")
-    assert annotators.columns == ["annotator", "n_labels", "skill", "low", "high", "flags"]
+    assert annotators.columns == [
+        *("annotator", "n_labels", "skill", "low", "high"),
+        *("accuracy", "accuracy_low", "accuracy_high", "flags"),
+    ]
     assert annotators.sort("skill")["annotator"][0] == "cy"
     with np.load(crowd / "run" / "confusion.npz") as saved:
         assert saved["confusion"].shape == (3, 3, 3)

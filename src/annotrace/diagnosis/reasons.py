@@ -53,7 +53,7 @@ MIN_KEPT = 0.8
 MAX_CORRELATION = 0.08
 # Expected loss of accuracy because the confusion matrices are estimated. On the same crowds with
 # independent errors it has a correlation of .88 with the true loss, which is twice as large.
-MAX_LOSS = 0.02
+MAX_LOSS = 0.015
 # Share of labels on items with three or more labels, or a gold class.
 MIN_COMPARED_THREE = 0.5
 # A smaller share of labels outside the largest group is no reason.

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.crowd.beta_interval import beta_interval
 from annotrace.crowd.em import expected_counts
 from annotrace.crowd.result import CrowdResult
-from annotrace.crowd.beta_interval import beta_interval
 from annotrace.diagnosis import Diagnosis, describe_flags
 from annotrace.diagnosis.identifiability import Estimate
 from annotrace.report.view import Array, ReportView, annotator_order

@@ -7,7 +7,7 @@ import pytest
 from fitted_crowds import from_labels, with_classifier
 from panels import shared_error_panel
 
-from annotrace.aggregation import DawidSkene
+from annotrace.aggregation import DawidSkene, make
 from annotrace.diagnosis.identifiability import Estimate
 from annotrace.diagnosis.prediction import PairInformation
 from annotrace.diagnosis.reasons import Reason, _indistinct, find_reasons
@@ -93,3 +93,16 @@ def test_two_labels_per_item_are_a_reason(labels_per_item, is_doubted):
     alone = from_labels(confusion, labels_per_item=labels_per_item)
     assert ("two-labels" in kinds(alone)) == is_doubted
     assert "two-labels" not in kinds(with_classifier(confusion, labels_per_item=labels_per_item))
+
+
+def test_a_divided_crowd_is_not_identified():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=400)
+    shared = np.where(rng.random(400) < 0.5, truth, (truth + 1) % 3)
+    item, annotator = np.repeat(np.arange(400), 9), np.tile(np.arange(9), 400)
+    right = rng.random(len(item)) < 0.65
+    own = np.where(right, truth[item], (truth[item] + rng.integers(1, 3, len(item))) % 3)
+    table = LabelTable.from_codes(item, annotator, np.where(annotator < 4, shared[item], own))
+    divided = kinds(make().fit(table).result_)
+    assert "divided" in divided
+    assert "divided" not in kinds(make("hierarchical").fit(table).result_)

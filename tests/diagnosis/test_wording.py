@@ -103,3 +103,9 @@ def test_shared_errors_are_counted_in_votes():
 def test_groups_are_named_with_their_votes():
     (line,) = describe_groups([ErrorGroup((0, 2), 0.5)], TABLE)
     assert line == "0 and 2 err together: 2 annotators count as about 1.3."
+
+
+def test_a_divided_crowd_is_described_without_taking_sides():
+    text, advice = describe_reason(Reason("divided"), TABLE)
+    assert "labels alone cannot show which side is right" in text
+    assert "gold items" in advice

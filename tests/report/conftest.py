@@ -153,6 +153,7 @@ def _made_up(
         best_names=np.arange(c),
         dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
         accuracy_bar=0.0,
+        is_divided=False,
         estimation_loss=0.0,
         share_of_three=1.0,
         flags=((),) * n if flags is None else tuple(flags),

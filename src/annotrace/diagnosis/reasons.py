@@ -25,6 +25,7 @@ ReasonKind: TypeAlias = Literal[
     "small-margin",
     "indistinct",
     "overstated",
+    "divided",
     "shared-errors",
     "unknown-annotators",
     "two-labels",
@@ -107,6 +108,7 @@ def find_reasons(found: Measurements) -> tuple[Reason, ...]:
         _rarely_reported,
         _small_margins,
         _indistinct,
+        _divided,
         _shared_errors,
         _unknown_annotators,
         _two_labels,
@@ -180,6 +182,10 @@ def _indistinct(found: Measurements) -> list[Reason]:
         elif gain.value < MIN_KEPT * claimed and gain.high < claimed:
             reasons.append(Reason("overstated", pair, numbers={"kept": gain.value / claimed}))
     return reasons
+
+
+def _divided(found: Measurements) -> list[Reason]:
+    return [Reason("divided")] if found.is_divided else []
 
 
 def _shared_errors(found: Measurements) -> list[Reason]:

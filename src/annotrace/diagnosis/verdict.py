@@ -72,6 +72,8 @@ class Measurements:
         How far annotators share errors: estimated correlation, effective votes and groups.
     accuracy_bar : float
         Half the width of the 90 % interval that shared errors leave of any accuracy.
+    is_divided : bool
+        Whether annotators with low skill agree with each other beyond what the model explains.
     estimation_loss : float
         Expected loss of accuracy because confusion matrices are estimated.
     share_of_three : float
@@ -98,6 +100,7 @@ class Measurements:
     flags: tuple[Flags, ...]
     dependence: ErrorDependence
     accuracy_bar: float
+    is_divided: bool
     estimation_loss: float
     share_of_three: float
     n_compared: int
@@ -240,6 +243,7 @@ def measure(result: CrowdResult) -> Measurements:
         flags=flag_annotators(result, comparable=comparable),
         dependence=annotators.dependence,
         accuracy_bar=TWO_SIDED_90 * float(annotators.shared_error.mean()),
+        is_divided=result.model_weight < 1,
         estimation_loss=estimation_loss(result),
         share_of_three=_share_of_three(result),
         n_compared=int(np.sum(result.is_counted[table.item]) + n_earlier),

@@ -213,6 +213,15 @@ def _merge_advice(reason: Reason, table: LabelTable) -> str:
     return f"Explain how {one} differs from {other}, collect labels of both, or merge them."
 
 
+def _divided(reason: Reason, table: LabelTable) -> tuple[str, str]:
+    return (
+        "Annotators are divided: those who seem least accurate agree with each other more than the "
+        "annotator model explains. The result counts annotators alike, and labels alone cannot "
+        "show which side is right.",
+        "Provide gold items among those on which annotators disagree, to learn from.",
+    )
+
+
 def _shared_errors(reason: Reason, table: LabelTable) -> tuple[str, str]:
     votes, effective, unknown = (reason.numbers[k] for k in ("votes", "effective", "unknown"))
     is_panel = votes > 0.9 * table.n_annotators
@@ -262,6 +271,7 @@ _DESCRIPTIONS: dict[str, Callable[[Reason, LabelTable], tuple[str, str]]] = {
     "small-margin": _small_margin,
     "indistinct": _indistinct,
     "overstated": _overstated,
+    "divided": _divided,
     "shared-errors": _shared_errors,
     "unknown-annotators": _unknown_annotators,
     "two-labels": _two_labels,

@@ -97,12 +97,12 @@ def test_gold_items_that_are_there_count():
     table, truth = crowd()
     gold = {item: int(truth[item]) for item in range(0, 500, 10)}
     model = at.aggregation.make(random_state=0).fit(table, gold=gold)
-    needed = gold_needed(model, 0.1)
+    needed = gold_needed(model, 0.06)
     assert needed["n_gold"][0] == 50
     right = np.bincount(table.annotator, table.label == truth[table.item])
     true = right / table.labels_per_annotator()
     assert needed["accuracy"][1:].to_list() == pytest.approx(true, abs=0.15)
-    assert len(gold_items(model, width=0.1)) == needed["n_needed"][0] - 50
+    assert len(gold_items(model, width=0.06)) == needed["n_needed"][0] - 50 > 0
     assert len(gold_items(model, width=0.9)) == 0
 
 

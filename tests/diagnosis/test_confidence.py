@@ -82,7 +82,7 @@ def vars_of(result):
 @pytest.mark.parametrize("factor", [0.0, 0.3, 0.6])
 def test_a_panel_is_as_confident_as_it_is_right_whether_or_not_it_shares_errors(factor):
     table = shared_error_panel(factor, n_annotators=11)
-    fitted = make("hierarchical").fit(table)
+    fitted = make().fit(table)
     accuracy = np.mean(fitted.predict() == table.truth)
     assert fitted.confidence_.mean() == pytest.approx(accuracy, abs=0.08)
     if factor:

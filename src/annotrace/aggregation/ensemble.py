@@ -17,6 +17,7 @@ part gives is in `docs/aggregation.md`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -44,6 +45,7 @@ MIN_SHARE, MAX_RAISE = 1.0, 50.0
 EXCESS, GRADUAL = 0.03, 0.008
 # A smaller weight changes next to nothing, and costs half as much as the rest.
 NEGLIGIBLE = 0.05
+N_EQUAL_SKILL = 20
 # The share of annotators at which what the doubted say begins to count, and counts in full.
 FEW_HEADS, HALF_HEADS = 0.4, 0.5
 
@@ -108,15 +110,18 @@ class Ensemble(Hierarchical):
         weight = float(expit((self.excess_agreement_ - EXCESS) / GRADUAL))
         self.head_count_ = weight if weight > NEGLIGIBLE else 0.0
         if self.head_count_:
-            heads = self._count_heads(problem, solution).to(both.dtype)
-            both = both.lerp(heads, self.head_count_)
-            by_model = by_model.lerp(heads, self._distrust)
+            votes, by_heads = self._count_heads(problem, solution)
+            both = both.lerp(votes.to(both.dtype), self.head_count_)
+            by_model = by_model.lerp(by_heads.to(both.dtype), self._distrust)
         # Shares of votes are blunt: they choose the class, and the model says how certain it is.
         same = by_model.argmax(1, keepdim=True) == both.argmax(1, keepdim=True)
         return torch.where(same, by_model, both)
 
-    def _count_heads(self, problem: CrowdProblem, solution: Solution) -> Tensor:
-        """Return the votes, and what doubted annotators say if as many agree with them."""
+    def _count_heads(self, problem: CrowdProblem, solution: Solution) -> tuple[Tensor, Tensor]:
+        """Return votes and posterior if annotators count alike, (n_items, n_classes) each.
+
+        Both include what the doubted annotators say by themselves if as many agree with that.
+        """
         own = CrowdProblem(
             labels_of(problem.table, solution.doubted()), problem.gold, problem.prior_counts
         )
@@ -125,7 +130,24 @@ class Ensemble(Hierarchical):
         agreement = Solution(problem, apart).agreement()
         share = followers(problem.table, agreement, solution.agreement())
         weight = min(max((share - FEW_HEADS) / (HALF_HEADS - FEW_HEADS), 0), 1)
-        return (problem.votes() + weight * apart) / (1 + weight)
+        alike = (problem.votes(), equal_skill_posterior(problem))
+        votes, by_heads = ((part + weight * apart) / (1 + weight) for part in alike)
+        return votes, by_heads
+
+
+def equal_skill_posterior(problem: CrowdProblem) -> Tensor:
+    """Return the posterior if all annotators were equally often correct, (n_items, n_classes).
+
+    The most probable class is that of the majority vote; how often labels are correct is found by
+    EM.
+    """
+    votes, n_classes = problem.tensor(problem.table.votes()), problem.shape[1]
+    posterior = problem.votes()
+    for _ in range(N_EQUAL_SKILL):
+        right = float((posterior * votes).sum() / votes.sum())
+        odds = right * (n_classes - 1) / max(1 - right, 1e-3)
+        posterior = problem.set_gold(torch.softmax(votes * math.log(max(odds, 1.0)), dim=1))
+    return posterior
 
 
 def _raise_rare_classes(problem: CrowdProblem, posterior: Tensor) -> Tensor:

@@ -44,8 +44,6 @@ def calibrated_posterior(result: CrowdResult) -> Array:
     if result.models_annotators and result.is_comparable and result.held_out is None:
         n_observed = result.table.labels_per_item() + CLASSIFIER_LABELS * result.has_classifier
         correlation = result.annotators.dependence.expected
-        # Votes that are counted, not weighed, are blunt as they are.
-        correlation *= result.model_weight
         design_effect = 1 + correlation * np.maximum(n_observed - 1, 0)
         posterior = temper(posterior, 1 / design_effect[:, None])
     return clamp_posterior(posterior, result.gold)

@@ -242,6 +242,10 @@ class Aggregation(SavableModel):
             )
         )
 
+    def _evidence(self) -> NDArray[Any]:
+        """Return the posterior that gold items correct, shape (n_items, n_classes)."""
+        return self.posterior_
+
     def _use_gold(self, problem: CrowdProblem) -> None:
         """Choose the posterior by gold items, if this method does and there are enough."""
         self.gold_candidates_: list[CandidateScore] = []
@@ -253,10 +257,9 @@ class Aggregation(SavableModel):
             part, model = problem.with_gold(some), copy.deepcopy(self.annotator_model_)
             trial = clone(self)
             trial._iterate(part, model, model.e_step(part)[0], warm=True)
-            posterior: NDArray[Any] = trial.posterior_
-            return posterior
+            return trial._evidence()
 
-        held_out = hold_out_gold(table, gold, self.posterior_, refit)
+        held_out = hold_out_gold(table, gold, self._evidence(), refit)
         posterior, held_out, self.gold_candidates_ = choose_by_gold(table, gold, held_out)
         highest = posterior >= posterior.max(axis=1, keepdims=True) - TIE
         self.ties_ = highest.sum(1) > 1

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
+from numpy.typing import NDArray
 from scipy.special import expit
 from torch import Tensor
 
@@ -95,6 +96,9 @@ class Ensemble(Hierarchical):
         by_gold = result.held_out is not None
         super()._take(replace(result, model_weight=1 if by_gold else 1 - self._distrust))
 
+    def _evidence(self) -> NDArray[Any]:
+        return self._both.numpy()
+
     @property
     def _distrust(self) -> float:
         """How far the annotator model is not to be trusted, even where it names the same class."""
@@ -114,6 +118,7 @@ class Ensemble(Hierarchical):
             both = both.lerp(votes.to(both.dtype), self.head_count_)
             by_model = by_model.lerp(by_heads.to(both.dtype), self._distrust)
         # Shares of votes are blunt: they choose the class, and the model says how certain it is.
+        self._both = both
         same = by_model.argmax(1, keepdim=True) == both.argmax(1, keepdim=True)
         return torch.where(same, by_model, both)
 

@@ -7,6 +7,7 @@ from fitted_crowds import crowd_result
 from scipy.stats import beta, dirichlet
 
 from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
+from annotrace.crowd.dependence import ErrorDependence
 from annotrace.crowd.em import expected_counts
 from annotrace.crowd.skills import (
     N_ROUNDS,
@@ -232,6 +233,8 @@ def posterior_and_draws(n_draws=200_000):
         diagonal_slope=slope[None],
         ability_variance=np.array([ability_variance]),
         error_counts=error_counts[None],
+        dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        known_share=np.zeros(1),
     )
     ability = rng.normal(0, ability_variance**0.5, n_draws)
     draws = np.zeros((n_draws, 3, 3))

@@ -3,7 +3,7 @@ import pytest
 from fitted_crowds import crowd_result, from_labels
 
 from annotrace.diagnosis.confidence import (
-    CORRELATION,
+    CLASSIFIER_LABELS,
     calibrated_posterior,
     confidence,
     independent_posterior,
@@ -26,8 +26,10 @@ def test_evidence_is_divided_by_the_design_effect(has_classifier):
     prior = np.full((2, 2), 0.5) if has_classifier else [0.5, 0.5]
     posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
     result = crowd_result(table, prior, np.repeat(np.eye(2)[None], 3, 0), posterior=posterior)
+    correlation = result.annotators.dependence.expected
+    assert correlation > 0.1
     for n_labels, found in zip((1, 3), confidence(result), strict=True):
-        odds = 9 ** (1 / (1 + CORRELATION * (n_labels - 1 + has_classifier)))
+        odds = 9 ** (1 / (1 + correlation * (n_labels - 1 + CLASSIFIER_LABELS * has_classifier)))
         assert found == pytest.approx(odds / (1 + odds))
 
 

@@ -22,9 +22,14 @@ def fitted():
 
 def test_annotators_have_intervals_and_flags(fitted):
     frame = fitted.annotators_
-    assert frame.columns == ["annotator", "n_labels", "skill", "low", "high", "flags"]
+    assert frame.columns == [
+        *("annotator", "n_labels", "skill", "low", "high"),
+        *("accuracy", "accuracy_low", "accuracy_high", "flags"),
+    ]
     assert (frame["low"] < frame["skill"]).all()
     assert (frame["skill"] < frame["high"]).all()
+    assert (frame["accuracy_low"] < frame["accuracy"]).all()
+    assert (frame["accuracy"] < frame["accuracy_high"]).all()
     assert frame["flags"].to_list() == [""] * 6
     np.testing.assert_array_equal(frame["skill"], fitted.skill_)
 

@@ -61,6 +61,7 @@ def test_every_kind_of_flag_has_a_summary(kind):
 @pytest.mark.parametrize("kind", typing.get_args(ReasonKind))
 def test_every_reason_has_words_and_advice(kind):
     numbers = {"groups": 2.0, "margin": 0.2, "low": 0.05, "high": 0.3, "kept": 0.7}
+    numbers |= {"votes": 2.5, "effective": 1.4, "unknown": 0.1, "loss": 0.02, "share": 0.3}
     reason = Reason(kind, (0, 1), (1, 0), (2,), numbers)
     text, advice = describe_reason(reason, TABLE)
     assert text.endswith(".")

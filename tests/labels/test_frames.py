@@ -53,7 +53,10 @@ def test_what_is_reported_of_labels_is_of_their_library(make, kind, tmp_path):
     model = at.aggregation.make("dawid-skene").fit(table)
     reported = [table.to_frame(), model.annotators_, model.suspect_labels(2), at.allocate(model, 1)]
     assert [type(frame) for frame in reported] == [kind] * 4
-    assert columns_of(reported[1]) == ["annotator", "n_labels", "skill", "low", "high", "flags"]
+    assert columns_of(reported[1]) == [
+        *("annotator", "n_labels", "skill", "low", "high"),
+        *("accuracy", "accuracy_low", "accuracy_high", "flags"),
+    ]
     assert values_of(reported[0], "label") == ROWS["label"]
     assert values_of(reported[1], "annotator") == ["kim", "lee"]
     model.save(tmp_path)

@@ -8,6 +8,7 @@ import torch
 
 import annotrace as at
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.dependence import ErrorDependence
 from annotrace.crowd.result import CrowdResult
 from annotrace.crowd.skills import AnnotatorPosterior
 from annotrace.diagnosis import Diagnosis
@@ -136,6 +137,8 @@ def _made_up(
         diagonal_slope=np.zeros((n, c)),
         ability_variance=np.zeros(n),
         error_counts=np.full((n, c), 1 / variance),
+        dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        known_share=np.zeros(n),
     )
     diagnosis = Diagnosis(
         margins=Estimate(*[np.full(c, 0.5)] * 3),
@@ -148,6 +151,10 @@ def _made_up(
         overlap=Overlap(0.0, np.ones(c, bool)),
         class_distances=np.ones((c, c)),
         best_names=np.arange(c),
+        dependence=ErrorDependence(0.0, 0.0, 0.0, n_votes=3.0),
+        accuracy_bar=0.0,
+        estimation_loss=0.0,
+        share_of_three=1.0,
         flags=((),) * n if flags is None else tuple(flags),
         n_compared=table.n_labels,
         has_classifier=False,

@@ -3,7 +3,8 @@
 ::
 
     truth.csv          item, label, confidence, one column per class
-    annotators.csv     annotator, n_labels, skill, low, high, flags
+    annotators.csv     annotator, n_labels, skill, low, high, accuracy, accuracy_low,
+                       accuracy_high, flags
     confusion.npz      confusion (annotators, classes, classes), annotators, classes
     model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
     run.json           method, parameters, diagnosis, versions, checksum

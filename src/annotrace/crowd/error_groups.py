@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 MAX_ANNOTATORS = 200
 # How far the correlation within a group must exceed that of all pairs, and with what significance.
 MIN_EXCESS = 0.15
-MIN_Z = 3.0
+MIN_Z = 4.0
 # Standard deviation of the correlations of pairs, a priori.
 SPREAD = 0.2
 
@@ -85,7 +85,7 @@ def find_groups(
     product, scale : ndarray of shape (n_pairs,)
         Covariance of the two errors as observed, and the product of their standard deviations.
     """
-    if not 3 <= table.n_annotators <= MAX_ANNOTATORS:
+    if not 3 <= table.n_annotators <= MAX_ANNOTATORS or scale.sum() <= 1e-9:
         return ()
     sums = _sum_by_annotators(table, pairs, product, scale)
     base = float(sums.product.sum() / sums.scale.sum())

@@ -26,6 +26,10 @@ class LabelPairs(NamedTuple):
     first: Index
     second: Index
 
+    def take(self, start: int, stop: int) -> LabelPairs:
+        """Return some consecutive pairs."""
+        return LabelPairs(self.first[start:stop], self.second[start:stop])
+
 
 def pair_labels(table: LabelTable, max_pairs: int = MAX_PAIRS) -> LabelPairs:
     """Return all pairs of labels of one item by two annotators, or a random sample of them.

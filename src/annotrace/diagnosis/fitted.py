@@ -63,8 +63,10 @@ class FittedCrowd:
 
     @property
     def annotators_(self) -> Any:
-        """A frame of annotator, n_labels, skill, low, high (its 90 % interval) and flags.
+        """A frame of what is known about each annotator.
 
+        The columns are annotator, n_labels, skill, low, high (its 90 % interval), accuracy (the
+        share of the annotator's labels that are correct), accuracy_low, accuracy_high and flags.
         Methods that do not model annotators return annotator and n_labels only.
         """
         result = self._fitted_result()
@@ -124,6 +126,9 @@ def annotator_frame(result: CrowdResult, diagnosis: Diagnosis | None) -> Any:
     if diagnosis is not None:
         columns["skill"] = result.annotators.skill
         columns["low"], columns["high"] = result.annotators.skill_interval()
+        columns["accuracy"] = result.annotators.accuracy
+        ends = result.annotators.accuracy_interval()
+        columns["accuracy_low"], columns["accuracy_high"] = ends
         words = {flags: describe_flags(flags, table) for flags in set(diagnosis.flags)}
         columns["flags"] = [words[flags] for flags in diagnosis.flags]
     return pl.DataFrame(columns)

@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from annotrace.crowd.em import posterior
+from annotrace.crowd.excess_agreement import without_labels
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.identifiability import TWO_SIDED_90, Estimate
 
@@ -154,7 +153,7 @@ def predict_labels(result: CrowdResult) -> LabelPrediction:
     marginal = marginals[annotator, label] - 1 + POOL_LABELS * (pool.sum(0) / pool.sum())[label]
     step = max(-(-n // n_claims), 1)
     return LabelPrediction(
-        truth=_without_label(own, annotators.mean[annotator, :, label]),
+        truth=without_labels(own, annotators.mean[annotator, :, label]),
         reported=np.maximum(counts[annotator, :, label] - own, 0),
         labelled=np.maximum(counts.sum(axis=2)[annotator] - own, 0),
         shares=(pool / pool.sum(axis=1, keepdims=True)).T[label],
@@ -164,12 +163,6 @@ def predict_labels(result: CrowdResult) -> LabelPrediction:
         step=step,
         is_sample=n < len(usable) or step > 1,
     )
-
-
-def _without_label(own: NDArray[Any], likelihood: Array) -> Array:
-    """Take one label out of a posterior, both of shape (n, n_classes)."""
-    log_own, log_likelihood = np.log(np.maximum(own, 1e-30)), np.log(np.maximum(likelihood, 1e-12))
-    return posterior(torch.from_numpy(log_own), torch.from_numpy(-log_likelihood)).numpy()
 
 
 def _log_ratio(one: NDArray[Any], other: NDArray[Any]) -> Array:

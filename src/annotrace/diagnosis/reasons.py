@@ -25,6 +25,9 @@ ReasonKind: TypeAlias = Literal[
     "small-margin",
     "indistinct",
     "overstated",
+    "shared-errors",
+    "unknown-annotators",
+    "two-labels",
 ]
 FATAL = ("nothing-compared", "no-information", "permuted")
 
@@ -44,6 +47,14 @@ MIN_GAIN = 0.005
 # be distinguished. Since 400 single labels of 16 easy crowds keep .76 to 1.05, it must also be less
 # than chance explains.
 MIN_KEPT = 0.8
+# Estimated correlation of errors. benchmarks/verdicts.py, seeds below 14: at most .1 in 104 of 107
+# simulated crowds with independent errors, above it in 21 of 28 with copies or a panel.
+MAX_CORRELATION = 0.1
+# Expected loss of accuracy because the confusion matrices are estimated. On the same crowds with
+# independent errors it has a correlation of .88 with the true loss, which is twice as large.
+MAX_LOSS = 0.015
+# Share of labels on items with three or more labels, or a gold class.
+MIN_COMPARED_THREE = 0.5
 # A smaller share of labels outside the largest group is no reason.
 MAX_STRAY_LABELS = 0.05
 
@@ -95,6 +106,9 @@ def find_reasons(found: Measurements) -> tuple[Reason, ...]:
         _rarely_reported,
         _small_margins,
         _indistinct,
+        _shared_errors,
+        _unknown_annotators,
+        _two_labels,
     )
     return tuple(reason for check in checks for reason in check(found))
 
@@ -165,3 +179,27 @@ def _indistinct(found: Measurements) -> list[Reason]:
         elif gain.value < MIN_KEPT * claimed and gain.high < claimed:
             reasons.append(Reason("overstated", pair, numbers={"kept": gain.value / claimed}))
     return reasons
+
+
+def _shared_errors(found: Measurements) -> list[Reason]:
+    dependence = found.dependence
+    if dependence.correlation <= MAX_CORRELATION:
+        return []
+    numbers = {
+        "votes": dependence.n_votes,
+        "effective": dependence.effective_votes,
+        "unknown": found.accuracy_bar,
+    }
+    return [Reason("shared-errors", numbers=numbers)]
+
+
+def _unknown_annotators(found: Measurements) -> list[Reason]:
+    if found.estimation_loss <= MAX_LOSS:
+        return []
+    return [Reason("unknown-annotators", numbers={"loss": found.estimation_loss})]
+
+
+def _two_labels(found: Measurements) -> list[Reason]:
+    if found.has_classifier or found.share_of_three >= MIN_COMPARED_THREE:
+        return []
+    return [Reason("two-labels", numbers={"share": found.share_of_three})]

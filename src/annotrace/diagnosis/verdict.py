@@ -8,9 +8,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.crowd.dependence import ErrorDependence
 from annotrace.crowd.result import CrowdResult
+from annotrace.diagnosis.estimation_loss import estimation_loss
 from annotrace.diagnosis.flags import Flags, flag_annotators
 from annotrace.diagnosis.identifiability import (
+    TWO_SIDED_90,
     Estimate,
     Overlap,
     best_names,
@@ -23,7 +26,12 @@ from annotrace.diagnosis.identifiability import (
 )
 from annotrace.diagnosis.prediction import PairInformation, predict_labels
 from annotrace.diagnosis.reasons import MIN_INFORMATION, MIN_MARGIN, Reason, find_reasons
-from annotrace.diagnosis.wording import describe_reason, list_names, summarize_flags
+from annotrace.diagnosis.wording import (
+    describe_groups,
+    describe_reason,
+    list_names,
+    summarize_flags,
+)
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 
@@ -60,6 +68,15 @@ class Measurements:
         The name that fits each class best; anything but its own is a permuted solution.
     flags : tuple of tuple of Flag
         Remarks about each annotator.
+    dependence : ErrorDependence
+        How far annotators share errors: estimated correlation, effective votes and groups.
+    accuracy_bar : float
+        Half the width of the 90 % interval that shared errors leave of any accuracy.
+    estimation_loss : float
+        Expected loss of accuracy because confusion matrices are estimated.
+    share_of_three : float
+        Of the labels that are informative about annotators, the share that is on items with three
+        or more labels, or with a gold class.
     n_compared : int
         Labels that are informative about annotators, counts of earlier labels included.
     has_classifier : bool
@@ -79,6 +96,10 @@ class Measurements:
     class_distances: NDArray[np.float64]
     best_names: NDArray[np.int64]
     flags: tuple[Flags, ...]
+    dependence: ErrorDependence
+    accuracy_bar: float
+    estimation_loss: float
+    share_of_three: float
     n_compared: int
     has_classifier: bool
     table: LabelTable
@@ -123,7 +144,9 @@ class Diagnosis(Measurements):
         lines = [self.summary(), *_first(self.reason_texts, "reasons")]
         if self.advice:
             lines += ["What would help:", *_first(self.advice, "advice")]
-        annotators = [f"  - {line}" for line in summarize_flags(self.flags, self.table)]
+        about = summarize_flags(self.flags, self.table)
+        about += describe_groups(self.dependence.groups, self.table)
+        annotators = [f"  - {line}" for line in about]
         return "\n".join([*lines, "Annotators:", *annotators] if annotators else lines)
 
     def summary(self) -> str:
@@ -161,6 +184,18 @@ class Diagnosis(Measurements):
             ],
             "information": round(self.information.value, 4),
             "groups": int(self.groups.max(initial=-1)) + 1,
+            "shared_errors": {
+                "correlation": round(self.dependence.correlation, 4),
+                "low": round(self.dependence.low, 4),
+                "high": round(self.dependence.high, 4),
+                "labels_per_item": round(self.dependence.n_votes, 2),
+                "effective_votes": round(self.dependence.effective_votes, 2),
+                "groups": [
+                    self.table.annotators[list(group.annotators)].tolist()
+                    for group in self.dependence.groups
+                ],
+            },
+            "estimation_loss": round(self.estimation_loss, 4),
         }
 
 
@@ -203,10 +238,23 @@ def measure(result: CrowdResult) -> Measurements:
         class_distances=distances,
         best_names=best_names(mean),
         flags=flag_annotators(result, comparable=comparable),
+        dependence=annotators.dependence,
+        accuracy_bar=TWO_SIDED_90 * float(annotators.shared_error.mean()),
+        estimation_loss=estimation_loss(result),
+        share_of_three=_share_of_three(result),
         n_compared=int(np.sum(result.is_counted[table.item]) + n_earlier),
         has_classifier=result.has_classifier,
         table=table,
     )
+
+
+def _share_of_three(result: CrowdResult) -> float:
+    """Return the share of informative labels on items with three or more, or a gold class."""
+    if result.prior_counts is not None:
+        return 1.0
+    n_labels = result.table.labels_per_item() * result.is_counted
+    enough = (n_labels >= 3) | (result.gold >= 0)
+    return float(n_labels[enough].sum() / max(n_labels.sum(), 1))
 
 
 def _most_alike(distances: NDArray[Any], rivals: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from annotrace.crowd.error_groups import ErrorGroup
 from annotrace.diagnosis.flags import FEW_LABELS_PER_CLASS, Flag, FlagKind
 from annotrace.diagnosis.reasons import MIN_LABELS, Reason
 from annotrace.labels.table import LabelTable
@@ -212,6 +213,44 @@ def _merge_advice(reason: Reason, table: LabelTable) -> str:
     return f"Explain how {one} differs from {other}, collect labels of both, or merge them."
 
 
+def _shared_errors(reason: Reason, table: LabelTable) -> tuple[str, str]:
+    votes, effective, unknown = (reason.numbers[k] for k in ("votes", "effective", "unknown"))
+    is_panel = votes > 0.9 * table.n_annotators
+    what = f"{table.n_annotators:,} annotators" if is_panel else f"{votes:.0f} labels of an item"
+    return (
+        f"Annotators share errors: {what} count as about {effective:.1f}. Without gold items "
+        f"accuracy cannot be known to better than {100 * unknown:.0f} points up or down.",
+        "Provide gold items, to learn from: labels of annotators who err together do not show "
+        "their errors.",
+    )
+
+
+def describe_groups(groups: Sequence[ErrorGroup], table: LabelTable) -> list[str]:
+    """Return one line for each group of annotators who err together."""
+    return [
+        f"{list_names(table.annotators[list(group.annotators)].tolist())} err together: "
+        f"{len(group.annotators)} annotators count as about {group.effective_votes:.1f}."
+        for group in groups
+    ]
+
+
+def _unknown_annotators(reason: Reason, table: LabelTable) -> tuple[str, str]:
+    return (
+        "Annotators are not known well enough: knowing their confusion matrices would raise "
+        f"accuracy by about {100 * reason.numbers['loss']:.0f} points or more.",
+        "Collect more labels from the same annotators, or provide gold items.",
+    )
+
+
+def _two_labels(reason: Reason, table: LabelTable) -> tuple[str, str]:
+    return (
+        f"Only {reason.numbers['share']:.0%} of the labels are on items with three labels or more: "
+        "where two annotators disagree, a third must show who is right.",
+        "Collect a third label for some items, provide gold items, or fit a classifier on "
+        "features.",
+    )
+
+
 _DESCRIPTIONS: dict[str, Callable[[Reason, LabelTable], tuple[str, str]]] = {
     "nothing-compared": _nothing_compared,
     "no-information": _no_information,
@@ -223,4 +262,7 @@ _DESCRIPTIONS: dict[str, Callable[[Reason, LabelTable], tuple[str, str]]] = {
     "small-margin": _small_margin,
     "indistinct": _indistinct,
     "overstated": _overstated,
+    "shared-errors": _shared_errors,
+    "unknown-annotators": _unknown_annotators,
+    "two-labels": _two_labels,
 }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from annotrace.crowd.em import expected_counts
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis import Diagnosis, describe_flags
+from annotrace.diagnosis.identifiability import Estimate
 from annotrace.report.view import Array, ReportView, annotator_order
 
 # If there are more annotators, this many of each kind: most labels, best, worst.
@@ -55,6 +56,8 @@ class AnnotatorRow(NamedTuple):
         From 1, by skill.
     skill, low, high : float or None
         None if annotators are not modelled; all that follows is then empty.
+    accuracy : Estimate or None
+        Share of the annotator's labels that are correct.
     against : {"above", "below", "like", ""}
         Compared with the crowd, if the interval says so.
     matrix : sequence of sequence of Cell
@@ -69,6 +72,7 @@ class AnnotatorRow(NamedTuple):
     skill: float | None = None
     low: float | None = None
     high: float | None = None
+    accuracy: Estimate | None = None
     remarks: Sequence[Remark] = ()
     against: str = ""
     matrix: Sequence[Sequence[Cell]] = ()
@@ -166,6 +170,7 @@ def _with_skills(
     names = [str(name) for name in view.table.classes.tolist()]
     crowd = float(np.diagonal(pool).mean())
     skill, (low, high) = annotators.skill, annotators.skill_interval()
+    accuracy = (annotators.accuracy, *annotators.accuracy_interval())
     matrices, cells = annotators.mean[shown], annotators.cell_interval(annotators=shown)
     # +1 where an annotator significantly reports a class more often than the crowd, -1 less often.
     signs = (cells[0] > pool).astype(int) - (cells[1] < pool)
@@ -177,6 +182,7 @@ def _with_skills(
             skill=float(skill[k]),
             low=float(low[k]),
             high=float(high[k]),
+            accuracy=Estimate(*(float(part[k]) for part in accuracy)),
             remarks=_remarks(diagnosis, k),
             against="above" if low[k] > crowd else "below" if high[k] < crowd else "like",
             matrix=_matrix_cells(matrix, sign) if readable else [],

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 from fitted_crowds import crowd_result, from_labels
 
+from annotrace.crowd.dependent_annotators import DependentAnnotators
 from annotrace.diagnosis.confidence import (
     CLASSIFIER_LABELS,
     calibrated_posterior,
@@ -31,6 +35,19 @@ def test_evidence_is_divided_by_the_design_effect(has_classifier):
     for n_labels, found in zip((1, 3), confidence(result), strict=True):
         odds = 9 ** (1 / (1 + correlation * (n_labels - 1 + CLASSIFIER_LABELS * has_classifier)))
         assert found == pytest.approx(odds / (1 + odds))
+
+
+def test_the_correlation_of_the_annotator_model_goes_first():
+    table = LabelTable.from_codes([0, 1, 1, 1], [0, 0, 1, 2], [0, 1, 1, 1])
+    posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
+    result = crowd_result(table, [0.5, 0.5], np.repeat(np.eye(2)[None], 3, 0), posterior=posterior)
+    matrices, rate = torch.eye(2).repeat(3, 1, 1), torch.tensor(0.5)
+    for known in (0.05, None):
+        model = DependentAnnotators(matrices, matrices[:, :1], rate, rate, known)
+        found = confidence(replace(result, annotator_model=model))[1]
+        correlation = result.annotators.dependence.expected if known is None else known
+        odds = 9 ** (1 / (1 + 2 * correlation))
+        assert found == pytest.approx(odds / (1 + odds), rel=1e-5)
 
 
 def test_confidence_is_between_a_guess_and_the_posterior():

@@ -26,6 +26,11 @@ class AnnotatorModel(nn.Module, ABC):
     n_classes: int
 
     @property
+    def correlation(self) -> float | None:
+        """Correlation of the errors of two annotators beyond what the model explains, if known."""
+        return None
+
+    @property
     def device(self) -> torch.device:
         """Where the parameters are."""
         return next(chain(self.parameters(), self.buffers())).device

@@ -41,10 +41,16 @@ def calibrated_posterior(result: CrowdResult) -> Array:
     posterior = independent_posterior(result)
     if result.models_annotators and result.is_comparable:
         n_observed = result.table.labels_per_item() + CLASSIFIER_LABELS * result.has_classifier
-        correlation = result.annotators.dependence.expected
-        design_effect = 1 + correlation * np.maximum(n_observed - 1, 0)
+        design_effect = 1 + _correlation(result) * np.maximum(n_observed - 1, 0)
         posterior = temper(posterior, 1 / design_effect[:, None])
     return clamp_posterior(posterior, result.gold)
+
+
+def _correlation(result: CrowdResult) -> float:
+    """Return that of the annotator model if it has one: what item difficulty does not explain."""
+    assert result.annotator_model is not None
+    of_model = result.annotator_model.correlation
+    return result.annotators.dependence.expected if of_model is None else of_model
 
 
 def independent_posterior(result: CrowdResult) -> Array:

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array
-from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.dependent_annotators import DependentAnnotators
 from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
@@ -140,7 +140,7 @@ class CrossFittedEM(CrowdEstimator):
 
     def _build_modules(self, device: torch.device) -> None:
         sizes = self.table_.n_annotators, self.table_.n_classes
-        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)
+        self.annotator_model_ = DependentAnnotators.uniform(*sizes).to(device)
         self._previous: Previous | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
@@ -341,8 +341,9 @@ class CrossFittedEM(CrowdEstimator):
         proba = torch.softmax(logits / inner.temperature, 1).numpy()
         self._oof_proba = clamp_posterior(proba, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
-        assert isinstance(self.annotator_model_, FixedMatrices)
-        self.annotator_model_.set_matrices(inner.matrices())
+        self.annotator_model_ = (
+            inner.annotator_model().float().to(self._networks.temperature.device)
+        )
         self._posterior: NDArray[Any] = inner.posterior.double().numpy()
 
     def _make_result(self, data: CrowdData) -> CrowdResult:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from annotrace.crowd.dependent_annotators import DependentAnnotators
+from annotrace.crowd.dependent_annotators import DependentAnnotators, design_effect
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
@@ -12,7 +12,7 @@ GUESSES = np.array([[[0.8, 0.2]], [[0.5, 0.5]]])
 GUESS_RATE, DOUBTFUL = 0.4, 0.25
 
 
-def dependent_annotators(correlation=0.3):
+def dependent_annotators(correlation=0.0):
     rates = torch.tensor([GUESS_RATE, DOUBTFUL], dtype=torch.float64)
     return DependentAnnotators(
         torch.from_numpy(MATRICES), torch.from_numpy(GUESSES), *rates, correlation
@@ -29,6 +29,23 @@ def test_the_likelihood_of_an_item_is_summed_over_clear_and_doubtful():
     np.testing.assert_allclose(found, [of_two, of_one])
 
 
+def test_the_evidence_of_several_labels_is_divided_by_the_design_effect():
+    table = LabelTable.from_codes(item=[0, 0, 0, 1], annotator=[0, 1, 1, 1], label=[1, 0, 0, 1])
+    labels = LabelIndex.from_table(table)
+    plain, shared = dependent_annotators(0.0), dependent_annotators(0.25)
+    effect = torch.tensor([[1.5], [1.0]])
+    likelihood = plain.item_log_likelihood(labels) / effect
+    torch.testing.assert_close(shared.item_log_likelihood(labels), likelihood)
+    states = (model.state_log_likelihood(labels).view(2, 2, 2) for model in (plain, shared))
+    one, two = (state.softmax(1) for state in states)
+    torch.testing.assert_close(one, two)
+
+
+def test_votes_without_correlation_and_single_votes_count_in_full():
+    assert design_effect(0.5, np.array([0, 1, 2, 5])).tolist() == [1, 1, 1.5, 3]
+    assert design_effect(0.0, torch.tensor([3.0])).item() == 1
+
+
 def test_matrices_are_averaged_over_clear_and_doubtful_items():
     model = dependent_annotators()
     guessed = GUESS_RATE * DOUBTFUL
@@ -43,11 +60,11 @@ def test_matrices_are_averaged_over_clear_and_doubtful_items():
 def test_a_uniform_model_knows_nothing():
     model = DependentAnnotators.uniform(3, 4)
     np.testing.assert_allclose(model.matrices(), np.full((3, 4, 4), 0.25), rtol=1e-6)
-    assert model.correlation is None
+    assert model.correlation == 0
 
 
 def test_a_state_dict_restores_all():
-    model, other = dependent_annotators(), DependentAnnotators.uniform(2, 2).double()
+    model, other = dependent_annotators(0.3), DependentAnnotators.uniform(2, 2).double()
     other.load_state_dict(model.state_dict())
     assert other.correlation == pytest.approx(0.3)
     torch.testing.assert_close(other.state_logs().logs, model.state_logs().logs)

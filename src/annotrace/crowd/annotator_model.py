@@ -27,7 +27,7 @@ class AnnotatorModel(nn.Module, ABC):
 
     @property
     def correlation(self) -> float | None:
-        """Correlation of the errors of two annotators beyond what the model explains, if known."""
+        """Correlation of errors that `item_log_likelihood` allows for, None if it does not."""
         return None
 
     @property

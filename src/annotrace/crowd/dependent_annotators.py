@@ -1,26 +1,41 @@
 r"""Annotators whose labels of an item depend on each other beyond its true class.
 
-An item may be doubtful, and then labels of it may be guesses (`annotrace.crowd.item_difficulty`):
-that is part of the likelihood. Errors that annotators share on items that are not doubtful are not:
-the model holds their correlation, by which posteriors are discounted once they are final
-(`annotrace.diagnosis.confidence`).
+Two reasons are modelled. The item may be doubtful, and then labels may be guesses
+(`annotrace.crowd.item_difficulty`). And annotators may share errors on other items too, with a
+correlation of :math:`\rho`: then the log-likelihood of m labels is divided by the *design effect*
+of survey statistics, :math:`1 + (m - 1) \rho`.
 """
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from annotrace.crowd.annotator_model import FixedMatrices, MatrixModel, check_shape
 from annotrace.crowd.item_difficulty import StateLogs, state_logs
 from annotrace.crowd.label_index import LabelIndex
 
-# Of a correlation, as a number: runs are saved as tensors, and NaN is refused in them.
-UNKNOWN = -2.0
+Votes = TypeVar("Votes", Tensor, NDArray[Any])
+
+
+def design_effect(correlation: float, n_votes: Votes) -> Votes:
+    """Return by how much the evidence of votes is smaller than that of independent ones.
+
+    Parameters
+    ----------
+    correlation : float
+        Of the errors of two votes.
+    n_votes : Tensor or ndarray
+        Votes on each item; one vote, or none, is not discounted.
+    """
+    return 1 + correlation * (n_votes.clip(min=1) - 1)
 
 
 class DependentAnnotators(MatrixModel):
-    """Confusion matrices on clear items, guesses on doubtful ones, and how far errors are shared.
+    """Confusion matrices on clear items, guesses on doubtful ones, and shared errors.
 
     Parameters
     ----------
@@ -32,8 +47,8 @@ class DependentAnnotators(MatrixModel):
         How often a label of a doubtful item is a guess.
     doubtful : Tensor of shape ()
         The share of doubtful items.
-    correlation : float, optional
-        Of the errors of two annotators, beyond what doubtful items explain; if known.
+    correlation : float
+        Of the errors of two annotators, beyond what doubtful items explain.
     """
 
     log: Tensor
@@ -48,7 +63,7 @@ class DependentAnnotators(MatrixModel):
         guesses: Tensor,
         guess_rate: Tensor,
         doubtful: Tensor,
-        correlation: float | None = None,
+        correlation: float = 0.0,
     ) -> None:
         super().__init__()
         self.n_annotators, self.n_classes = matrices.shape[:2]
@@ -57,9 +72,7 @@ class DependentAnnotators(MatrixModel):
         self.register_buffer("log_guesses", guesses.clamp_min(FixedMatrices.SMALLEST).log())
         self.register_buffer("guess_rate", guess_rate.to(matrices))
         self.register_buffer("doubtful", doubtful.to(matrices))
-        self.register_buffer(
-            "shared", matrices.new_tensor(UNKNOWN if correlation is None else correlation)
-        )
+        self.register_buffer("shared", matrices.new_tensor(correlation))
 
     @classmethod
     def uniform(cls, n_annotators: int, n_classes: int) -> DependentAnnotators:
@@ -68,9 +81,9 @@ class DependentAnnotators(MatrixModel):
         return cls(matrices, matrices[:, :1], torch.tensor(0.5), torch.tensor(0.0))
 
     @property
-    def correlation(self) -> float | None:
-        """Correlation of the errors of two annotators beyond what the model explains, if known."""
-        return None if self.shared == UNKNOWN else float(self.shared)
+    def correlation(self) -> float:
+        """Correlation of the errors of two annotators that `item_log_likelihood` allows for."""
+        return float(self.shared)
 
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices averaged over clear and doubtful items."""
@@ -83,12 +96,23 @@ class DependentAnnotators(MatrixModel):
         return state_logs(self.log, self.log_guesses, self.guess_rate)
 
     def state_log_likelihood(self, labels: LabelIndex) -> Tensor:
-        """Return log p(labels, clear or doubtful | class), shape (n_items, 2 * n_classes)."""
+        """Return log p(labels, clear or doubtful | class), discounted, (n_items, 2 * n_classes).
+
+        How likely an item of some class is to be doubtful is not discounted.
+        """
         levels = torch.stack([1 - self.doubtful, self.doubtful]).log()
         by_state = labels.sum_matrices(self.state_logs().logs)
-        return by_state.add_(levels.repeat_interleave(self.n_classes))
+        by_state.add_(levels.repeat_interleave(self.n_classes))
+        if self.correlation == 0:
+            return by_state
+        of_class = self._sum_levels(by_state)
+        n_labels = torch.bincount(labels.row, minlength=labels.n_rows).to(of_class)
+        effect = design_effect(self.correlation, n_labels)[:, None]
+        return by_state + (of_class / effect - of_class).repeat(1, 2)
 
     def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
-        """Return the log-likelihood of each item's labels, summed over clear and doubtful."""
-        by_level = self.state_log_likelihood(labels).view(labels.n_rows, 2, self.n_classes)
-        return torch.logsumexp(by_level, 1)
+        """Return the log-likelihood of each item's labels, discounted, (n_items, n_classes)."""
+        return self._sum_levels(self.state_log_likelihood(labels))
+
+    def _sum_levels(self, by_state: Tensor) -> Tensor:
+        return torch.logsumexp(by_state.view(len(by_state), 2, self.n_classes), 1)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from annotrace.crowd.dependent_annotators import design_effect
 from annotrace.crowd.em import clamp_posterior, normalize_joint
 from annotrace.crowd.result import CrowdResult
 
@@ -40,17 +41,22 @@ def calibrated_posterior(result: CrowdResult) -> Array:
     """
     posterior = independent_posterior(result)
     if result.models_annotators and result.is_comparable:
-        n_observed = result.table.labels_per_item() + CLASSIFIER_LABELS * result.has_classifier
-        design_effect = 1 + _correlation(result) * np.maximum(n_observed - 1, 0)
-        posterior = temper(posterior, 1 / design_effect[:, None])
+        posterior = temper(posterior, 1 / _design_effect(result)[:, None])
     return clamp_posterior(posterior, result.gold)
 
 
-def _correlation(result: CrowdResult) -> float:
-    """Return that of the annotator model if it has one: what item difficulty does not explain."""
+def _design_effect(result: CrowdResult) -> Array:
+    """Return by how much the posterior overstates the evidence, shape (n_items,).
+
+    The annotator model may have allowed for the correlation of labels already, but not for that of
+    the classifier with them.
+    """
     assert result.annotator_model is not None
-    of_model = result.annotator_model.correlation
-    return result.annotators.dependence.expected if of_model is None else of_model
+    allowed, n_labels = result.annotator_model.correlation, result.table.labels_per_item()
+    n_observed = n_labels + CLASSIFIER_LABELS * result.has_classifier
+    if allowed is None:
+        return design_effect(result.annotators.dependence.expected, n_observed)
+    return design_effect(allowed, n_observed) / design_effect(allowed, n_labels)
 
 
 def independent_posterior(result: CrowdResult) -> Array:

@@ -341,9 +341,8 @@ class CrossFittedEM(CrowdEstimator):
         proba = torch.softmax(logits / inner.temperature, 1).numpy()
         self._oof_proba = clamp_posterior(proba, self.gold_)
         self._networks.temperature.fill_(inner.temperature)
-        self.annotator_model_ = (
-            inner.annotator_model().float().to(self._networks.temperature.device)
-        )
+        device = self._networks.temperature.device
+        self.annotator_model_ = inner.discount(logits).float().to(device)
         self._posterior: NDArray[Any] = inner.posterior.double().numpy()
 
     def _make_result(self, data: CrowdData) -> CrowdResult:

@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 
 # Labels that a classifier counts as: it has learned from all of them, and errs where they err.
 # `crossfit` on LabelMe and on sentiment sentences has a calibration error of .037 and .037 with 5,
-# .022 and .030 with 8, .037 and .027 with 10. The best for one of the two is 8 or 10, so the error on
-# the one that is left out is .037 or .030.
+# .022 and .030 with 8, .037 and .027 with 10. The best for one of the two is 8 or 10, so the error
+# on the one that is left out is .037 or .030.
 CLASSIFIER_LABELS = 8
 # Mean calibration error of `confidence_` of the default aggregation on the same crowds.
 USUAL_ERROR = 0.09

@@ -42,8 +42,8 @@ CALIBRATE_EVERY = 5
 # Beside a classifier fewer items need to be doubtful than without. Accuracy of the posterior, given
 # the classifier, on three simulated panels with shared errors and on sentiment sentences: .851,
 # .803, .885 and .918 if all items are clear; .876, .817, .906 and .917 with .05; .892, .817, .897
-# and .914 with .1. If one of the four is left out, .05 or .1 has the highest mean of the others; .05
-# costs the last next to nothing.
+# and .914 with .1. If one of the four is left out, .05 or .1 has the highest mean of the others;
+# .05 costs the last next to nothing.
 MAX_DOUBTFUL = 0.05
 
 

@@ -25,8 +25,8 @@ from annotrace.crowd.result import CrowdResult
 Array = NDArray[np.float64]
 
 # Labels that a classifier counts as: it has learned from all of them, and errs where they err.
-# Calibration errors of `crossfit` on LabelMe, sentiment sentences, and digits with flippers and with
-# hammer-spammers: .037, .037, .011 and .002 with 5; .023, .032, .022 and .002 with 7; .022, .030,
+# Calibration errors of `crossfit` on LabelMe, sentiment sentences, and digits with flippers and
+# with hammer-spammers: .037, .037, .011 and .002 with 5; .023, .032, .022 and .002 with 7; .022, .030,
 # .029 and .001 with 8. By the others alone it would be 3 for LabelMe, with .056, and 7 or 8 for the
 # rest, so it rests on LabelMe.
 CLASSIFIER_LABELS = 7

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
 from fitted_crowds import crowd_result, from_labels
 from panels import shared_error_panel
 
 from annotrace.aggregation import make
+from annotrace.crowd.dependent_annotators import DependentAnnotators
 from annotrace.diagnosis.confidence import (
     CLASSIFIER_LABELS,
     calibrated_posterior,
@@ -33,6 +37,23 @@ def test_evidence_is_divided_by_the_design_effect(has_classifier):
     for n_labels, found in zip((1, 3), confidence(result), strict=True):
         odds = 9 ** (1 / (1 + correlation * (n_labels - 1 + CLASSIFIER_LABELS * has_classifier)))
         assert found == pytest.approx(odds / (1 + odds))
+
+
+@pytest.mark.parametrize("has_classifier", [False, True])
+def test_what_the_annotator_model_allows_for_is_not_discounted_again(has_classifier):
+    table = LabelTable.from_codes([0, 1, 1, 1], [0, 0, 1, 2], [0, 1, 1, 1])
+    prior = np.full((2, 2), 0.5) if has_classifier else [0.5, 0.5]
+    posterior = np.array([[0.9, 0.1], [0.1, 0.9]])
+    result = crowd_result(table, prior, np.repeat(np.eye(2)[None], 3, 0), posterior=posterior)
+    matrices, rate = torch.eye(2).repeat(3, 1, 1), torch.tensor(0.5)
+    model = DependentAnnotators(matrices, matrices[:, :1], rate, rate, correlation=0.25)
+    found = confidence(replace(result, annotator_model=model))
+    if not has_classifier:
+        np.testing.assert_allclose(found, 0.9)
+        return
+    effects = (1 + 0.25 * CLASSIFIER_LABELS, (1.5 + 0.25 * CLASSIFIER_LABELS) / 1.5)
+    odds = 9 ** (1 / np.array(effects))
+    np.testing.assert_allclose(found, odds / (1 + odds))
 
 
 def test_confidence_is_between_a_guess_and_the_posterior():

@@ -257,7 +257,8 @@ class Aggregation(SavableModel):
             part, model = problem.with_gold(some), copy.deepcopy(self.annotator_model_)
             trial = clone(self)
             trial._iterate(part, model, model.e_step(part)[0], warm=True)
-            return trial._evidence()
+            evidence: NDArray[Any] = trial._evidence()
+            return evidence
 
         held_out = hold_out_gold(table, gold, self._evidence(), refit)
         posterior, held_out, self.gold_candidates_ = choose_by_gold(table, gold, held_out)

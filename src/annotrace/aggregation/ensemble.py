@@ -97,7 +97,9 @@ class Ensemble(Hierarchical):
         super()._take(replace(result, model_weight=1 if by_gold else 1 - self._distrust))
 
     def _evidence(self) -> NDArray[Any]:
-        return self._both.numpy()
+        # The posterior is nearly certain of most items, where votes still differ.
+        both = torch.stack([self._both, torch.from_numpy(self.posterior_)])
+        return torch.softmax(both.clamp(min=1e-6).log().mean(0), 1).numpy()
 
     @property
     def _distrust(self) -> float:

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annotrace.aggregation.base import IterativeAggregation
-from annotrace.aggregation.em_model import SMALLEST, EMModel, by_class, share_changed
+from annotrace.aggregation.em_model import EMModel, by_class, share_changed
 from annotrace.aggregation.run_schema import FRACTIONS, Array
+from annotrace.crowd.dependent_annotators import DependentAnnotators
 from annotrace.crowd.dirichlet import (
     LARGEST,
     VAGUE,
@@ -42,15 +43,13 @@ from annotrace.crowd.dirichlet import (
 )
 from annotrace.crowd.dirichlet import SMALLEST as SMALLEST_ALPHA
 from annotrace.crowd.em import matrices_from_counts
+from annotrace.crowd.item_difficulty import cap_doubtful, split_counts, state_logs
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import CrowdProblem
 
 # Labels' worth of prior on an annotator's own skill; 2, 4 and 10 gave the same.
 SKILL_WEIGHT = 2.0
 PATTERN_WEIGHT = 1e-2
-# Without limits, doubtful items may explain a whole crowd in which few annotators know: an expert
-# among spammers is then taken for a spammer. Of .25, .3 and .4, and of .7 to .9, none is better.
-MAX_DOUBTFUL, MAX_GUESSED = 0.3, 0.8
 
 # From so many items on, it is enough that so few estimated classes change in an iteration: on a
 # million items and 5 million labels 8 iterations instead of 31, and the same accuracy, .967.
@@ -159,31 +158,27 @@ class HierarchicalModel(EMModel):
 
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Update matrices and their prior, guesses, class shares and the share of doubt."""
-        clear, doubtful = problem.labels.counts(state).tensor_split(2, dim=1)
-        seen, guessed = doubtful * self.seen, doubtful * (1 - self.seen)
-        self.guess_rate = ((guessed.sum() + 1) / (doubtful.sum() + 2)).clamp(max=MAX_GUESSED)
-        counts = clear + seen
+        counts, guess_counts, self.guess_rate = split_counts(
+            problem.labels.counts(state), self.seen
+        )
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
         self.annotators.update(counts)
         self.dirichlet = counts + self.annotators.alpha()
-        guess_counts = guessed.sum(1, keepdim=True)
         self.marginal = update_pool(guess_counts, self.marginal)
         self.guesses = guess_counts + self.marginal
         total = problem.total(state).view(2, -1)
         self.classes = 1 + total.sum(0)[None, None]
-        n_clear, n_doubtful = 1 + total.sum(1)
-        above = (n_doubtful - MAX_DOUBTFUL * (n_clear + n_doubtful)).clamp(min=0)
-        self.levels = torch.stack([n_clear + above, n_doubtful - above])[None, None]
+        self.levels = cap_doubtful(1 + total.sum(1))[None, None]
         self.prior = (self.classes / self.classes.sum()).flatten().to(problem.dtype)
 
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
         """Return the states of items and the evidence lower bound."""
         logs, log_guesses = expected_log(self.dirichlet), expected_log(self.guesses)
-        either, self.seen = self._doubtful_logs(logs, log_guesses)
+        by_state, self.seen = state_logs(logs, log_guesses, self.guess_rate)
         log_classes, log_levels = expected_log(self.classes), expected_log(self.levels)
         log_prior = (log_levels.view(2, 1) + log_classes.view(1, -1)).flatten().to(problem.dtype)
-        log_joint = problem.labels.sum_matrices(torch.cat([logs, either], 1)).add_(log_prior)
+        log_joint = problem.labels.sum_matrices(by_state).add_(log_prior)
         state, log_evidence = problem.e_step(log_joint)
         lost = divergence(self.dirichlet, self.annotators.alpha(), logs)
         lost += divergence(self.guesses, self.marginal, log_guesses)
@@ -193,34 +188,27 @@ class HierarchicalModel(EMModel):
         gained += (self.guess_rate * (1 - self.guess_rate)).log() + problem.log_prior_counts(logs)
         return state, log_evidence + float(gained - lost)
 
-    def _doubtful_logs(self, logs: Tensor, log_guesses: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-likelihood of reports on doubtful items, and how likely it was seen."""
-        seen = logs + torch.log1p(-self.guess_rate)
-        either = torch.logaddexp(seen, log_guesses + self.guess_rate.log())
-        return either, (seen - either).exp_()
-
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices averaged over clear and doubtful items."""
-        clear, guesses = self._means()
-        doubtful = self.levels[0, 0, 1] / self.levels.sum()
-        by_guess = (doubtful * self.guess_rate).to(clear.dtype)
-        return torch.lerp(clear, guesses.expand_as(clear), by_guess).clamp_min(SMALLEST).log()
+        return self._expected_model().log_matrices()
 
     def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
         """Return the log-likelihood of each item's labels, summed over clear and doubtful."""
-        clear, guesses = (mean.clamp_min(SMALLEST).log() for mean in self._means())
-        either, _ = self._doubtful_logs(clear, guesses)
-        by_state = labels.sum_matrices(torch.cat([clear, either], 1)).view(labels.n_rows, 2, -1)
-        log_levels = (self.levels / self.levels.sum()).log().view(2, 1).to(by_state.dtype)
-        return torch.logsumexp(by_state + log_levels, 1)
+        return self._expected_model().item_log_likelihood(labels)
 
     def learned(self) -> dict[str, Any]:
         """Return what the aggregation shows of the model, by attribute name."""
         strength = self.annotators.strength
         return {"guess_rate_": float(self.guess_rate), "strength_": float(strength)}
 
-    def _means(self) -> tuple[Tensor, Tensor]:
-        return matrices_from_counts(self.dirichlet), matrices_from_counts(self.guesses)
+    def _expected_model(self) -> DependentAnnotators:
+        """Return the annotator model at the posterior means."""
+        return DependentAnnotators(
+            matrices_from_counts(self.dirichlet),
+            matrices_from_counts(self.guesses),
+            self.guess_rate,
+            self.levels[0, 0, 1] / self.levels.sum(),
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

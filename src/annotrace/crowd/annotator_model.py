@@ -26,6 +26,11 @@ class AnnotatorModel(nn.Module, ABC):
     n_classes: int
 
     @property
+    def correlation(self) -> float | None:
+        """Correlation of errors that `item_log_likelihood` allows for, None if it does not."""
+        return None
+
+    @property
     def device(self) -> torch.device:
         """Where the parameters are."""
         return next(chain(self.parameters(), self.buffers())).device

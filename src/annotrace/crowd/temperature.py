@@ -42,8 +42,9 @@ def fit_temperature(
     problem : CrowdProblem
     logits : Tensor of shape (n_items, n_classes)
         Of a classifier that has not learned from these items.
-    likelihood : Tensor of shape (n_items, n_classes)
-        Log-likelihood of each item's labels given each class.
+    likelihood : Tensor of shape (n_items, n_states)
+        Log-likelihood of each item's labels given each class, or class and level of difficulty:
+        state s is of class ``s % n_classes``.
     spread : float
         Standard deviation of the prior of log T; no prior by default.
     """
@@ -60,8 +61,13 @@ def fit_temperature(
 def tempered_e_step(
     problem: CrowdProblem, logits: Tensor, likelihood: Tensor, temperature: float
 ) -> tuple[Tensor, float]:
-    """Return the posterior under a classifier at some temperature, and the log evidence."""
-    return problem.e_step(torch.log_softmax(logits / float(temperature), 1).add_(likelihood))
+    """Return the posterior of states under a classifier at some temperature, and the log evidence.
+
+    Parameters are those of `fit_temperature`.
+    """
+    log_p = torch.log_softmax(logits / float(temperature), 1)
+    n_levels = likelihood.shape[1] // logits.shape[1]
+    return problem.e_step(log_p.repeat(1, n_levels).add_(likelihood))
 
 
 def held_out_temperature(

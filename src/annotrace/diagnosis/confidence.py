@@ -18,16 +18,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from annotrace.crowd.dependent_annotators import design_effect
 from annotrace.crowd.em import clamp_posterior, normalize_joint
 from annotrace.crowd.result import CrowdResult
 
 Array = NDArray[np.float64]
 
 # Labels that a classifier counts as: it has learned from all of them, and errs where they err.
-# `crossfit` on LabelMe and on sentiment sentences has a calibration error of .062 and .035 with 1,
-# .034 and .016 with 5, .033 and .014 with 6; on three crowds with independent errors at most .029
-# with 5.
-CLASSIFIER_LABELS = 5
+# Calibration errors of `crossfit` on LabelMe, sentiment sentences, digits with flippers and digits
+# with hammer-spammers: .037, .037, .011 and .002 with 5; .023, .032, .022 and .002 with 7; .022,
+# .030, .029 and .001 with 8. Without LabelMe it would be 3, which gives .056 on LabelMe.
+CLASSIFIER_LABELS = 7
 # Mean calibration error of `confidence_` over six aggregations of 13 public crowds, by
 # benchmarks/confidence.py.
 USUAL_ERROR = 0.09
@@ -42,11 +43,24 @@ def calibrated_posterior(result: CrowdResult) -> Array:
     posterior = independent_posterior(result)
     # A posterior that was chosen by gold items is calibrated to them.
     if result.models_annotators and result.is_comparable and result.held_out is None:
-        n_observed = result.table.labels_per_item() + CLASSIFIER_LABELS * result.has_classifier
-        correlation = result.annotators.dependence.expected
-        design_effect = 1 + correlation * np.maximum(n_observed - 1, 0)
-        posterior = temper(posterior, 1 / design_effect[:, None])
+        posterior = temper(posterior, 1 / _design_effect(result)[:, None])
     return clamp_posterior(posterior, result.gold)
+
+
+def _design_effect(result: CrowdResult) -> Array:
+    """Return by how much the posterior overstates the evidence, shape (n_items,).
+
+    The annotator model may have allowed for the correlation of labels already, but not for that of
+    the classifier with them.
+    """
+    assert result.annotator_model is not None
+    allowed, n_labels = result.annotator_model.correlation, result.table.labels_per_item()
+    n_observed = n_labels + CLASSIFIER_LABELS * result.has_classifier
+    if allowed is None:
+        effect: Array = design_effect(result.annotators.dependence.expected, n_observed)
+    else:
+        effect = design_effect(allowed, n_observed) / design_effect(allowed, n_labels)
+    return effect
 
 
 def independent_posterior(result: CrowdResult) -> Array:

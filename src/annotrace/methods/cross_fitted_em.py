@@ -36,7 +36,7 @@ from torch import Tensor
 from annotrace.aggregation.gold_choice import choose_by_gold, has_enough_gold
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array, CandidateScore
-from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.dependent_annotators import DependentAnnotators
 from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
@@ -145,7 +145,7 @@ class CrossFittedEM(CrowdEstimator):
 
     def _build_modules(self, device: torch.device) -> None:
         sizes = self.table_.n_annotators, self.table_.n_classes
-        self.annotator_model_ = FixedMatrices.uniform(*sizes).to(device)
+        self.annotator_model_ = DependentAnnotators.uniform(*sizes).to(device)
         self._previous: Previous | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
@@ -348,8 +348,8 @@ class CrossFittedEM(CrowdEstimator):
         self.gold_candidates_: list[CandidateScore] = []
         self._held_out: NDArray[Any] | None = None
         self._networks.temperature.fill_(inner.temperature)
-        assert isinstance(self.annotator_model_, FixedMatrices)
-        self.annotator_model_.set_matrices(inner.matrices())
+        device = self._networks.temperature.device
+        self.annotator_model_ = inner.discount(logits).float().to(device)
         self._posterior: NDArray[Any] = inner.posterior.double().numpy()
         if has_enough_gold(self.table_, self.gold_):
             held_out = inner.without_gold(logits).double().numpy()

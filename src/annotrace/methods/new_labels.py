@@ -11,6 +11,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from annotrace.crowd.annotator_model import FixedMatrices
+from annotrace.crowd.dependent_annotators import design_effect
 from annotrace.crowd.em import item_log_likelihood, posterior
 from annotrace.crowd.losses import label_log_likelihood
 from annotrace.errors import InputError
@@ -25,6 +26,8 @@ def posterior_of_new(estimator: Any, X: Any, y: Any, items: Items) -> NDArray[An
     log_p, table = _match_new(estimator, X, y, items)
     table = known_class_codes(table, estimator.table_.classes)
     likelihood = item_log_likelihood(_known_annotators(estimator, table), table)
+    correlation = estimator.annotator_model_.correlation or 0.0
+    likelihood /= design_effect(correlation, table.labels_per_item())[:, None]
     return posterior(log_p, torch.from_numpy(likelihood)).numpy()
 
 

@@ -1,6 +1,7 @@
 """What holds for every aggregation alike."""
 
 import warnings
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -350,3 +351,15 @@ def test_objective_never_falls(name, n_iter, seed):
 def test_a_warning_says_what_to_do_when_iterations_run_out(crowd):
     with pytest.warns(ConvergenceWarning, match="increase `max_iter`"):
         make("dawid-skene", max_iter=2, tol=0).fit(crowd)
+
+
+@every
+def test_arrays_are_not_views_of_tensors(name):
+    # torch moves tensors to shared memory when a model is sent to another process, and arrays that
+    # are views of them dangle.
+    model = fitted(name, random_table(0))
+    buffers = [buffer.data_ptr() for buffer in model.annotator_model_.buffers()]
+    assert model.prior_.__array_interface__["data"][0] not in buffers
+    before = model.prior_.tolist()
+    ForkingPickler.dumps(model)
+    assert model.prior_.tolist() == before

@@ -235,7 +235,7 @@ class Aggregation(SavableModel):
                 posterior=posterior.numpy(),
                 estimate=_break_ties(highest, seed_of(self.random_state)),
                 annotator_model=model,
-                prior=prior.numpy(),
+                prior=prior.numpy().copy(),
                 gold=problem.gold,
                 prior_counts=None if counts is None else counts.double().numpy(),
                 is_vote=model.is_vote,

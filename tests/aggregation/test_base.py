@@ -357,7 +357,8 @@ def test_a_warning_says_what_to_do_when_iterations_run_out(crowd):
 def test_arrays_are_not_views_of_tensors(name):
     # torch moves tensors to shared memory when a model is sent to another process, and arrays that
     # are views of them dangle.
-    model = fitted(name, random_table(0))
+    item, annotator, label, _ = random_table(np.random.default_rng(0))
+    model = fitted(name, LabelTable.from_codes(item, annotator, label))
     buffers = [buffer.data_ptr() for buffer in model.annotator_model_.buffers()]
     assert model.prior_.__array_interface__["data"][0] not in buffers
     before = model.prior_.tolist()

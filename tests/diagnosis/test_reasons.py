@@ -80,8 +80,8 @@ def test_shared_errors_are_a_reason():
 
 def test_annotators_who_are_not_known_well_are_a_reason():
     few, many = (
-        from_labels(hammer_spammers(n, 4, 0.55, 0), n_items=n_items, labels_per_item=4)
-        for n, n_items in ((60, 120), (8, 2000))
+        from_labels(hammer_spammers(n, 4, 0.65, 0), n_items=n_items, labels_per_item=4)
+        for n, n_items in ((60, 120), (8, 4000))
     )
     assert "unknown-annotators" in kinds(few)
     assert "unknown-annotators" not in kinds(many)

@@ -214,17 +214,16 @@ class Aggregation(SavableModel):
         # If nothing compares annotators, an iteration would decide who is correct from noise.
         self._set_result(problem, model, state if comparable else initial)
 
-    def _set_result(
-        self,
-        problem: CrowdProblem,
-        model: EMModel,
-        state: Tensor,
-        posterior: Tensor | None = None,
-    ) -> None:
-        self._state, self.versions_ = state, versions()
+    def _conclude(
+        self, problem: CrowdProblem, model: EMModel, state: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the posterior (n_items, n_classes) and the states that the iterations led to."""
+        return by_class(state, problem.shape[1]).sum(1), state
+
+    def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
+        self.versions_, self.gold_candidates_ = versions(), list[CandidateScore]()
+        posterior, self._state = self._conclude(problem, model, state)
         prior = model.prior
-        if posterior is None:
-            posterior = by_class(state, problem.shape[1]).sum(1)
         posterior[problem.uninformed] = prior.to(posterior.dtype)
         highest = (posterior >= posterior.amax(1, keepdim=True) - TIE).numpy()
         self.ties_ = highest.sum(1) > 1
@@ -248,7 +247,6 @@ class Aggregation(SavableModel):
 
     def _use_gold(self, problem: CrowdProblem) -> None:
         """Choose the posterior by gold items, if this method does and there are enough."""
-        self.gold_candidates_: list[CandidateScore] = []
         table, gold = problem.table, problem.gold
         if not self.chooses_by_gold or not has_enough_gold(table, gold):
             return

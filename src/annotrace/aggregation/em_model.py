@@ -13,6 +13,8 @@ from annotrace.crowd.problem import CrowdProblem
 
 # A class that no item has keeps a logarithm.
 SMALLEST = 1e-12
+# The share of items that may still change their class.
+FEW_CHANGES = 1e-3
 
 
 class EMModel(MatrixModel):
@@ -70,14 +72,15 @@ def by_class(state: Tensor, n_classes: int) -> Tensor:
     return state.view(len(state), -1, n_classes)
 
 
-def share_changed(before: Tensor, now: Tensor) -> float:
-    """Return the share of items whose most probable class has changed.
+def is_stable(before: Tensor, now: Tensor) -> bool:
+    """Whether the most probable class of hardly any item has changed.
 
     Parameters
     ----------
     before, now : Tensor of shape (n_items, n_classes)
     """
-    return float((before.argmax(1) != now.argmax(1)).float().mean())
+    changed = (before.argmax(1) != now.argmax(1)).float().mean()
+    return float(changed) < FEW_CHANGES
 
 
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:

@@ -77,24 +77,24 @@ class Ensemble(Hierarchical):
         "head_count_": Fraction,
     }
 
-    def _set_result(
-        self,
-        problem: CrowdProblem,
-        model: EMModel,
-        state: Tensor,
-        posterior: Tensor | None = None,
-    ) -> None:
+    def _conclude(
+        self, problem: CrowdProblem, model: EMModel, state: Tensor
+    ) -> tuple[Tensor, Tensor]:
         self.excess_agreement_, self.head_count_ = 0.0, 0.0
-        if problem.is_comparable:
-            posterior = problem.set_gold(self._combine(problem, state))
-            # The annotators of a solution are those that it implies.
-            model.m_step(problem, _with_posterior(state, posterior, self._distrust))
-            state = model.e_step(problem)[0]
-        super()._set_result(problem, model, state, posterior)
+        if not problem.is_comparable:
+            return super()._conclude(problem, model, state)
+        posterior = problem.set_gold(self._combine(problem, state))
+        # The annotators of a solution are those that it implies.
+        model.m_step(problem, _with_posterior(state, posterior, self._distrust))
+        return posterior, model.e_step(problem)[0]
 
     def _take(self, result: CrowdResult) -> None:
         by_gold = result.held_out is not None
         super()._take(replace(result, model_weight=1 if by_gold else 1 - self._distrust))
+
+    def _use_gold(self, problem: CrowdProblem) -> None:
+        super()._use_gold(problem)
+        self.__dict__.pop("_both", None)
 
     def _evidence(self) -> NDArray[Any]:
         # The posterior is nearly certain of most items, where votes still differ.

@@ -24,15 +24,14 @@ from annotrace.aggregation.em_model import (
     SMALLEST,
     EMModel,
     class_shares,
+    is_stable,
     one_coin_matrices,
     one_coin_skill,
-    share_changed,
 )
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count, Positive
 
 SMOOTHING = 0.01
-FEW_CHANGES = 1e-3
 
 
 def leading_classes(votes: Tensor) -> Tensor:
@@ -108,7 +107,7 @@ def vote_until_stable(problem: CrowdProblem, max_iter: int = 20) -> Tensor:
         before = votes
         model.m_step(problem, before)
         votes = model.vote(problem)
-        if share_changed(before, votes) < FEW_CHANGES:
+        if is_stable(before, votes):
             break
     return votes
 

@@ -10,6 +10,9 @@ from scipy.special import betaincinv
 
 Array = NDArray[np.float64]
 
+TWO_SIDED_90 = 1.645
+"""Standard errors on either side of a mean in its 90 % interval."""
+
 
 def beta_interval(mean: NDArray[Any], variance: NDArray[Any], level: float) -> tuple[Array, Array]:
     """Return the central intervals of Beta distributions with some means and variances.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.error_groups import ErrorGroup, effective_votes, find_groups
 from annotrace.crowd.excess_agreement import compare_pairs, max_comparisons
 from annotrace.crowd.label_pairs import MAX_PAIRS, LabelPairs, pair_labels
@@ -39,7 +40,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-TWO_SIDED_90 = 1.645
 # The correlation of errors divided by what excess agreement shows of it, from the default
 # aggregation of 13 public crowds and 14 simulated families. Leaving out one crowd or family at a
 # time gives 1.96 to 2.18 and, on those left out, a standard error of .07.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.identifiability import TWO_SIDED_90
+from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.errors import InputError
 
 

@@ -22,11 +22,11 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
+from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.skills import AnnotatorPosterior
 from annotrace.diagnosis.metrics import dominance_margins
 from annotrace.labels.table import LabelTable
 
-TWO_SIDED_90 = 1.645
 # Of simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115).
 MAX_SEPARATION = 0.6
 

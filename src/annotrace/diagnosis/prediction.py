@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.excess_agreement import without_labels
 from annotrace.crowd.result import CrowdResult
-from annotrace.diagnosis.identifiability import TWO_SIDED_90, Estimate
+from annotrace.diagnosis.identifiability import Estimate
 
 Array: TypeAlias = NDArray[np.float64]
 

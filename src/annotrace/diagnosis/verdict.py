@@ -8,12 +8,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.dependence import ErrorDependence
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.estimation_loss import estimation_loss
 from annotrace.diagnosis.flags import Flags, flag_annotators
 from annotrace.diagnosis.identifiability import (
-    TWO_SIDED_90,
     Estimate,
     Overlap,
     best_names,

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.diagnosis import Diagnosis
 from annotrace.diagnosis.calibration import share_interval
 from annotrace.diagnosis.confidence import USUAL_ERROR, independent_posterior
 from annotrace.diagnosis.flags import FlagKind
-from annotrace.diagnosis.identifiability import TWO_SIDED_90
 from annotrace.diagnosis.known_truth import Contradiction, find_contradiction
 from annotrace.diagnosis.suspects import label_probabilities
 from annotrace.diagnosis.wording import describe_groups

@@ -1,35 +1,10 @@
-import sys
-
 from annotrace.training import Epoch, best_epoch, held_out_loss, join_histories
-from annotrace.training.history import NoProgress, ProgressBar, ProgressLines, show_progress
+from annotrace.training.history import describe_losses
 
 
-def test_nothing_is_shown_if_not_verbose(capsys):
-    with show_progress(False, 2) as progress:
-        progress.update(Epoch(2, 0.5, 0.25, 1.0))
-    assert isinstance(progress, NoProgress)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_a_log_gets_the_last_epoch_as_a_line(capsys):
-    with show_progress(True, 2) as progress:
-        progress.update(Epoch(1, 0.5, None, 1.0))
-        progress.update(Epoch(2, 0.5, 0.25, 1.0))
-    assert isinstance(progress, ProgressLines)
-    assert capsys.readouterr().err == "epoch 2/2  loss 0.5000  held-out 0.2500\n"
-
-
-def test_a_terminal_gets_a_bar(monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with show_progress(True, 2) as progress:
-        progress.update(Epoch(1, 0.5, 0.25, 1.0))
-    assert isinstance(progress, ProgressBar)
-
-
-def test_without_rich_a_terminal_gets_lines(monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert isinstance(show_progress(True, 2), ProgressLines)
+def test_the_losses_of_an_epoch_are_described():
+    assert describe_losses(Epoch(1, 0.5, None, 1.0)) == "loss 0.5000"
+    assert describe_losses(Epoch(2, 0.5, 0.25, 1.0)) == "loss 0.5000  held-out 0.2500"
 
 
 def test_the_best_epoch():

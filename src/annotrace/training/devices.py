@@ -1,4 +1,4 @@
-"""Devices, precision and deterministic algorithms."""
+"""Precision and deterministic algorithms."""
 
 from __future__ import annotations
 
@@ -16,26 +16,6 @@ Precision: TypeAlias = Literal["float32", "bf16", "fp16"]
 _HALF: dict[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 _flags_before: list[tuple[bool, bool]] = []
-
-
-def pick_device(device: str | torch.device) -> torch.device:
-    """Return the device named "auto", "cpu", "cuda", "cuda:1" or "mps", if it is available."""
-    if str(device) == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-    except RuntimeError:
-        raise InputError(
-            f"Expected `device` to be 'auto', 'cpu', 'cuda' or 'mps', but got {device!r}."
-        ) from None
-    present = {
-        "cpu": True,
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-    }
-    if not present.get(chosen.type, False):
-        raise InputError(f"The device {str(device)!r} is not available here; use 'cpu' or 'auto'.")
-    return chosen
 
 
 def autocast(device: torch.device, precision: Precision) -> contextlib.AbstractContextManager[Any]:

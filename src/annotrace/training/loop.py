@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from annotrace.errors import DivergenceError, TrainingInterrupted, count
+from annotrace.progress import show_progress
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import Checkpoint
 from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
 from annotrace.training.devices import autocast
-from annotrace.training.history import Callback, Epoch, show_progress
+from annotrace.training.history import Callback, Epoch, describe_losses
 from annotrace.training.interrupt import Interrupt, graceful_interrupt
 from annotrace.training.optimizers import scale_learning_rates
 from annotrace.training.settings import Settings
@@ -80,7 +81,10 @@ def train(
             raise TrainingInterrupted(_how_to_resume(state, settings, checkpoint))
 
     step = _make_step(state, objective, data, len(items), settings)
-    with graceful_interrupt() as interrupt, show_progress(verbose, settings.epochs) as progress:
+    with (
+        graceful_interrupt() as interrupt,
+        show_progress(verbose, settings.epochs, "epoch") as progress,
+    ):
         scored = None if score is None else _interruptible(score, interrupt)
         while state.epoch < settings.epochs and not _out_of_patience(state, settings):
             batches = _shuffled_batches(data, items, settings, state.epoch)
@@ -96,7 +100,7 @@ def train(
             except KeyboardInterrupt:
                 stop_if_requested()
                 raise
-            progress.update(state.history[-1])
+            progress.update(state.epoch, describe_losses(state.history[-1]))
             stop = [callback(state.history[-1]) for callback in callbacks]
             stop_if_requested()
             if any(stop):
@@ -176,7 +180,7 @@ def _make_step(
     settings: Settings,
 ) -> Step:
     def step(item: Tensor, n_labels: int) -> None:
-        batch = data.batch(item, n_labels)
+        batch = data.training_batch(item, n_labels)
         with autocast(data.device, settings.precision):
             loss = objective(batch)
         _descend(state, loss)

@@ -1,0 +1,83 @@
+"""The progress of long work: a bar on a terminal, lines in a log file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+
+class NoProgress:
+    """A display of how much of some work is done; this one shows nothing."""
+
+    def __enter__(self) -> NoProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, done: int, note: str = "") -> None:
+        """Show how much is done, with a note."""
+
+
+class ProgressLines(NoProgress):
+    """A line on standard error every ten seconds, for log files."""
+
+    def __init__(self, total: int, noun: str) -> None:
+        self.total, self.noun, self.last = total, noun, time.monotonic()
+
+    def update(self, done: int, note: str = "") -> None:
+        """Write a line if all is done, or if the previous line is ten seconds old."""
+        if time.monotonic() - self.last >= 10 or done == self.total:
+            self.last = time.monotonic()
+            sys.stderr.write(f"{self.noun} {done}/{self.total}  {note}".rstrip() + "\n")
+
+
+class ProgressBar(NoProgress):
+    """A bar on the terminal with the note and the remaining time."""
+
+    def __init__(self, total: int, noun: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bar: Any = Progress(
+            TextColumn(f"{noun} {{task.completed}}/{{task.total}}"),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.task = self.bar.add_task("", total=total)
+
+    def __enter__(self) -> ProgressBar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def update(self, done: int, note: str = "") -> None:
+        """Move the bar."""
+        self.bar.update(self.task, completed=done, description=note)
+
+
+def show_progress(verbose: bool, total: int, noun: str) -> NoProgress:
+    """Return a bar on a terminal, lines elsewhere or without rich, nothing if not verbose.
+
+    Parameters
+    ----------
+    verbose : bool
+    total : int
+        The amount of work.
+    noun : str
+        The name of its unit: "epoch".
+    """
+    if not verbose:
+        return NoProgress()
+    if not sys.stderr.isatty():
+        return ProgressLines(total, noun)
+    try:
+        return ProgressBar(total, noun)
+    except ImportError:
+        return ProgressLines(total, noun)

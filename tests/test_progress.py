@@ -1,0 +1,40 @@
+import sys
+
+from annotrace.progress import NoProgress, ProgressBar, ProgressLines, show_progress
+
+
+def test_nothing_is_shown_if_not_verbose(capsys):
+    with show_progress(False, 2, "epoch") as progress:
+        progress.update(2)
+    assert isinstance(progress, NoProgress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_log_gets_the_end_as_a_line(capsys):
+    with show_progress(True, 2, "epoch") as progress:
+        progress.update(1, "loss 0.9")
+        progress.update(2, "loss 0.5")
+    assert isinstance(progress, ProgressLines)
+    assert capsys.readouterr().err == "epoch 2/2  loss 0.5\n"
+
+
+def test_a_log_gets_a_line_every_ten_seconds(capsys, monkeypatch):
+    seconds = iter([0.0, 9.0, 11.0, 11.0, 12.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
+    with show_progress(True, 9, "item") as progress:
+        for done in (1, 2, 3):
+            progress.update(done)
+    assert capsys.readouterr().err == "item 2/9\n"
+
+
+def test_a_terminal_gets_a_bar(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with show_progress(True, 2, "epoch") as progress:
+        progress.update(1, "loss 0.9")
+    assert isinstance(progress, ProgressBar)
+
+
+def test_without_rich_a_terminal_gets_lines(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    assert isinstance(show_progress(True, 2, "epoch"), ProgressLines)

@@ -28,6 +28,8 @@ class Limits:
         Characters of the name of an item, annotator or class.
     max_depth : int
         Levels of nested JSON, XML or columns.
+    max_seconds : int
+        Seconds that a database may take to answer a query.
 
     Examples
     --------
@@ -43,6 +45,7 @@ file, raise the limit with limits=Limits(max_columns=...) (--max-columns on the 
     max_columns: int = 50_000
     max_cell: int = 131_072
     max_depth: int = 100
+    max_seconds: int = 60
 
     def __post_init__(self) -> None:
         for name in (part.name for part in fields(self)):
@@ -74,6 +77,10 @@ file, raise the limit with limits=Limits(max_columns=...) (--max-columns on the 
         """Check the number of nested levels."""
         if depth > self.max_depth:
             _raise(source, f"{depth} nested levels exceed", self.max_depth, "max_depth")
+
+    def raise_seconds(self, source: str) -> NoReturn:
+        """Raise the error for a query that takes too long."""
+        _raise(source, "the seconds of a query exceed", self.max_seconds, "max_seconds")
 
 
 LABEL_LIMITS = Limits()

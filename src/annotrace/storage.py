@@ -6,6 +6,7 @@ link, pipe or device.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -33,6 +34,8 @@ _NAMES = {
     torch.float64: "F64",
     torch.complex64: "C64",
 }
+
+_CHUNK = 2**20
 
 MAX_DIGITS = 40
 """Enough for a seed of 128 bits; longer integers overflow a float."""
@@ -68,6 +71,14 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
             raise RunError(f"{path} has {size:,} bytes, more than {max_bytes:,}.")
         # `read(max_bytes)` would allocate as much, however small the file is.
         return file.read(size)
+
+
+def digest_file(file: IO[bytes]) -> bytes:
+    """Return the sha256 of the rest of a file."""
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return digest.digest()
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:

@@ -1,4 +1,8 @@
+import sqlite3
+from contextlib import closing
+
 import pytest
+from tables import crowd
 
 from annotrace.cli.label_files import nearly_equal, similar_names
 
@@ -47,7 +51,56 @@ def test_what_a_note_says_to_skip_can_be_skipped(annotrace, tmp_path):
 def test_the_columns_of_a_wide_table_are_named(annotrace, tmp_path):
     (tmp_path / "wide.csv").write_text("image,ann,bob,notes\na,x,x,\nb,y,y,blurry\n")
     output = annotrace("aggregate", "wide.csv", "--out", "run").stdout
-    assert "3 columns of answers ('ann', 'bob', 'notes')" in output
+    assert "Columns: item 'image', 2 columns of answers ('ann', 'bob')\n" in output
+    assert "Columns set aside, as their values are not labels: 'notes'\n" in output
+
+
+def test_columns_recognised_by_content_are_reported(annotrace, tmp_path):
+    columns, _ = crowd()
+    lines = [",".join(row) for row in zip(*columns.values(), strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["toma,quién,animal", *lines]), encoding="utf-8")
+    output = annotrace("convert", "a.csv", "--out", "o.csv").stdout
+    assert (
+        "Columns: item 'toma', annotator 'quién', label 'animal' (recognised by content)\n"
+    ) in output
+    (tmp_path / "b.csv").write_text("\n".join(["image,who,animal", *lines]))
+    output = annotrace("convert", "b.csv", "--out", "p.csv").stdout
+    assert "label 'animal' (annotator and label recognised by content)\n" in output
+    assert (tmp_path / "o.csv").read_text() == (tmp_path / "p.csv").read_text()
+    options = ("--item", "image", "--annotator", "who", "--label", "animal")
+    output = annotrace("convert", "b.csv", *options, "--out", "q.csv").stdout
+    assert "by content" not in output
+
+
+def test_the_annotators_of_a_wide_table_are_named(annotrace, tmp_path):
+    rows = [f"i{k},{k % 2},{k % 3 % 2},{k % 2}" for k in range(30)]
+    (tmp_path / "wide.csv").write_text("\n".join(['image,ann,"bob, the 2nd",level', *rows]))
+    options = ("--annotators", 'ann,"bob, the 2nd"')
+    result = annotrace("convert", "wide.csv", *options, "--out", "o.csv")
+    assert "2 columns of answers ('ann', 'bob, the 2nd')" in result.stdout
+    result = annotrace("convert", "wide.csv", "--annotators", "ann,zed", "--out", "p.csv")
+    assert result.exit_code == 2
+    assert "wide.csv has no column 'zed'" in result.stderr
+
+
+def test_a_query_of_a_database(annotrace, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
+        connection.execute("CREATE TABLE labels (photo, judge, label, kind)")
+        kinds = {"pat": "person", "eve": "person", "gpt": "llm"}
+        rows = [(k, who, k % 2, kind) for k in range(20) for who, kind in kinds.items()]
+        connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", rows)
+        connection.execute("CREATE TABLE gold (item, truth)")
+    result = annotrace("convert", "a.sqlite", "--out", "o.csv")
+    assert result.exit_code == 2
+    assert "--query 'SELECT * FROM \"gold\"' on the command line" in result.stderr
+    query = ("--query", "SELECT * FROM labels WHERE photo > 3")
+    result = annotrace("convert", "a.sqlite", *query, "--out", "o.csv")
+    assert result.stdout.startswith("16 items, 3 annotators, 48 labels, 2 classes ('0', '1')\n")
+    result = annotrace("judges", "a.sqlite", *query, "--kind", "kind", "--no-report")
+    assert result.exit_code == 0, result.output
+    assert "with people" in result.stdout
+    result = annotrace("convert", "a.sqlite", "--query", "DROP TABLE labels", "--out", "p.csv")
+    assert "expected a query that selects rows" in result.stderr
 
 
 def test_what_was_not_skipped_is_reported(annotrace, crowd):

@@ -1,7 +1,19 @@
 import pytest
 
 from annotrace.errors import InputError
-from annotrace.labels.columns import ColumnNames, check_distinct, find_column, find_layout
+from annotrace.labels.columns import (
+    ColumnNames,
+    as_columns,
+    check_distinct,
+    find_column,
+    find_roles,
+    is_other,
+    is_weak_item,
+)
+
+
+def roles(columns, **given):
+    return find_roles(columns, ColumnNames(**given), "x")
 
 
 @pytest.mark.parametrize(
@@ -14,43 +26,36 @@ from annotrace.labels.columns import ColumnNames, check_distinct, find_column, f
         (["WorkerId", "HITId", "Answer"], ("HITId", "WorkerId", "Answer")),
         (["annotation_id", "file_name", "coder", "judgement"], ("file_name", "coder", "judgement")),
         (["label", "class_id", "document_id", "reader"], ("document_id", "reader", "label")),
+        (["Bild", "Bearbeiter", "Klasse"], ("Bild", "Bearbeiter", "Klasse")),
+        (["Tâche", "Évaluateur", "Étiquette"], ("Tâche", "Évaluateur", "Étiquette")),
+        (["imagen", "anotador", "anotación"], ("imagen", "anotador", "anotación")),
     ],
 )
 def test_columns_are_found_by_the_names_people_use(columns, expected):
-    layout = find_layout(columns, ColumnNames(), "x")
-    assert (layout.item, layout.annotator, layout.label) == expected
-    assert not layout.wide
+    found = roles(columns)
+    assert (found["item"], found["annotator"], found["label"]) == expected
 
 
-@pytest.mark.parametrize("name", ["truth", "gold", "Ground Truth", "gt", "true_label"])
+@pytest.mark.parametrize(
+    "name", ["truth", "gold", "Ground Truth", "gt", "true_label", "Wahrheit", "vérité", "verdad"]
+)
 def test_truth_is_found(name):
-    assert find_layout(["item", "worker", "label", name], ColumnNames(), "x").truth == name
+    assert roles(["item", "worker", "label", name])["truth"] == name
 
 
 def test_a_given_name_takes_precedence():
-    layout = find_layout(["item", "id", "worker", "label"], ColumnNames(item="id"), "x")
-    assert layout.item == "id"
+    assert roles(["item", "id", "worker", "label"], item="id")["item"] == "id"
 
 
-def test_wide_has_an_item_and_answers():
-    layout = find_layout(["image", "kim", "lee", "gold"], ColumnNames(), "x")
-    assert layout.wide
-    assert (layout.item, layout.answers, layout.truth) == ("image", ("kim", "lee"), "gold")
-
-
-@pytest.mark.parametrize("first", ["", "Unnamed: 0"])
-def test_wide_takes_the_index_that_pandas_wrote(first):
-    assert find_layout([first, "kim", "lee"], ColumnNames(), "x").item == first
+def test_accents_may_be_composed_or_not():
+    assert find_column(["re\u0301ponse"], "label", "x") == "re\u0301ponse"
+    assert find_column(["r\u00e9ponse"], "label", "x") == "r\u00e9ponse"
 
 
 @pytest.mark.parametrize(
     ("columns", "given", "message"),
     [
         (["a", "b"], {"item": "c"}, "x has no column 'c'; it has 'a', 'b'."),
-        (["item", "label", "n"], {}, "x: found no annotator column; it has 'item', 'label', 'n'."),
-        (["a", "b", "c"], {}, "found no item and no annotator and no label column"),
-        (["item"], {}, "found no annotator and no label column; it has 'item'"),
-        (["item", "worker", "worker", "label"], {}, "columns 2 and 3 are both named 'worker'"),
         (
             ["photo", "who", "label"],
             {"item": "photo", "annotator": "photo"},
@@ -60,25 +65,46 @@ def test_wide_takes_the_index_that_pandas_wrote(first):
         (["task_id", "task_name", "worker", "label"], {}, "both 'task_id' and 'task_name' may be"),
     ],
 )
-def test_undetected_columns_are_an_error_that_lists_the_columns(columns, given, message):
-    with pytest.raises(InputError, match=r".") as caught:
-        find_layout(columns, ColumnNames(**given), "x")
+def test_names_that_cannot_be_used(columns, given, message):
+    with pytest.raises(InputError) as caught:
+        roles(columns, **given)
     assert message in str(caught.value)
 
 
-def test_the_error_names_the_options():
-    with pytest.raises(InputError, match=r"annotator= \(--annotator on the command line\)"):
-        find_layout(["item", "label", "n"], ColumnNames(), "x")
-
-
-def test_the_error_cuts_long_names():
-    with pytest.raises(InputError, match="found no item") as caught:
-        find_layout(["x" * 10_000, "worker", "label"], ColumnNames(), "x")
-    assert len(str(caught.value)) < 500
+@pytest.mark.parametrize(
+    ("columns", "text", "item"),
+    [
+        (["id", "Tweet"], "Tweet", "id"),
+        (["review_id", "review", "stars"], "review", "review_id"),
+        (["sentence_id", "worker"], None, "sentence_id"),
+        (["item", "comment_id", "content"], "content", "item"),
+        (["title", "text"], "text", None),
+        (["name", "value"], None, None),
+    ],
+)
+def test_an_id_of_a_text_is_the_item_and_no_text(columns, text, item):
+    assert find_column(columns, "text", "x") == text
+    assert find_column(columns, "item", "x") == item
 
 
 def test_an_id_of_a_row_is_no_label():
     assert find_column(["annotation_id", "answer_id"], "label", "x") is None
+    assert find_column(["Klasse_ID"], "label", "x") == "Klasse_ID"
+
+
+def test_names_that_say_little_or_something_else():
+    assert is_weak_item("ID")
+    assert not is_weak_item("task_id")
+    assert is_other("Durée")
+    assert is_other("created_at")
+    assert not is_other("label")
+
+
+def test_several_columns_are_a_list():
+    assert as_columns(["a", "b"]) == ("a", "b")
+    assert as_columns(None) == ()
+    with pytest.raises(InputError, match=r"Use annotators=\['ann'\]"):
+        as_columns("ann")
 
 
 def test_each_of_many_columns_is_looked_at_once():
@@ -93,3 +119,5 @@ def test_each_of_many_columns_is_looked_at_once():
 
     check_distinct([Name(f"person {k}") for k in range(1000)], "x")
     assert len(compared) < 1000
+    with pytest.raises(InputError, match="columns 2 and 3 are both named 'worker'"):
+        check_distinct(["item", "worker", "worker"], "x")

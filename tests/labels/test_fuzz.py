@@ -4,8 +4,11 @@ import gzip
 import io
 import json
 import os
+import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -52,6 +55,15 @@ def arrays(**named):
     return written(lambda file: np.savez_compressed(file, **named))
 
 
+def sqlite_file():
+    """Return the bytes of a SQLite database with one table."""
+    with TemporaryDirectory() as folder, closing(sqlite3.connect(f"{folder}/a")) as connection:
+        with connection:
+            connection.execute(f"CREATE TABLE labels ({', '.join(LONG)})")
+            connection.executemany("INSERT INTO labels VALUES (?, ?, ?, ?)", ROWS[1:])
+        return Path(folder, "a").read_bytes()
+
+
 def npz(content):
     return packed({"labels.npy": content, "X.npy": content})
 
@@ -86,6 +98,7 @@ def table_files():
         "long.npz": arrays(item=[0, 1, 1], annotator=["k", "k", "l"], label=[1.0, 0.0, 1.0]),
         "long.zip": packed({"long.csv": csv}),
         "long.csv.gz": gzip.compress(csv, mtime=0),
+        "long.sqlite": sqlite_file(),
     }
 
 
@@ -159,6 +172,8 @@ OPTIONS = st.fixed_dictionaries(
         "format": st.sampled_from(["table", *(format.name for format in FORMATS)]),
         "question": st.sampled_from(["sentiment", "q", "mood", ""]),
         "annotator_name": st.just("ann"),
+        "query": st.sampled_from(["SELECT * FROM labels", "SELECT item, label FROM labels", ""]),
+        "annotators": st.sampled_from([["kim", "lee"], ["label"]]),
         "item": st.sampled_from(["item", "id", "text", "name", ""]),
         "label": st.sampled_from(["label", "labels", "q"]),
         "truth": st.sampled_from(["truth", "item"]),

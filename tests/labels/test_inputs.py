@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tables import crowd
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
@@ -95,7 +96,7 @@ def test_lists_in_cells_are_rejected():
 
 
 def test_a_wide_frame_is_not_long_and_the_other_way_round():
-    with pytest.raises(InputError, match="use from_wide"):
+    with pytest.raises(InputError, match=r"use a wide table \(from_wide for frames\)"):
         LabelTable.from_long({"item": ["a"], "kim": [1], "lee": [0]})
     with pytest.raises(InputError, match="Use from_long"):
         LabelTable.from_wide(LONG)
@@ -107,6 +108,38 @@ def test_missing_values_of_every_pandas_type(dtype):
     frame = pd.DataFrame({"item": ["a", "b", "c"], "kim": pd.array(values, dtype=dtype)})
     table = LabelTable.from_wide(frame)
     assert table.to_wide().tolist() == [[1], [0], [-1]]
+
+
+def test_other_columns_of_a_wide_frame_are_set_aside():
+    wide = {"item": ["a", "b"], "text": ["some text", "more text"], "kim": [1, 0], "lee": [1, 1]}
+    assert LabelTable.from_wide(wide).annotators.tolist() == ["kim", "lee"]
+    assert LabelTable.from_wide(pd.DataFrame(wide)).annotators.tolist() == ["kim", "lee"]
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_annotators_of_a_wide_frame_can_be_named(make):
+    wide = make({"item": ["a", "b"], "level": [0, 1], "kim": [1, 0], "lee": [1, 1]})
+    table = LabelTable.from_wide(wide, annotators=["lee", "kim"])
+    assert table.annotators.tolist() == ["lee", "kim"]
+    assert table.to_wide().tolist() == [[1, 1], [1, 0]]
+    with pytest.raises(InputError, match="has no column 'sam'"):
+        LabelTable.from_wide(wide, annotators=["sam"])
+    with pytest.raises(InputError, match=r"Use annotators=\['kim'\]"):
+        LabelTable.from_wide(wide, annotators="kim")
+
+
+def test_annotators_of_a_pandas_frame_without_an_item_column():
+    frame = pd.DataFrame({"w1": [0, 1], "w2": [1, 1], "level": [0, 0]}, index=["a", "b"])
+    table = LabelTable.from_wide(frame, annotators=["w1", "w2"])
+    assert table.items.tolist() == ["a", "b"]
+    assert table.annotators.tolist() == ["w1", "w2"]
+
+
+def test_columns_of_a_long_frame_by_content():
+    columns, rows = crowd()
+    table = LabelTable.from_long(pl.DataFrame(columns | {"row": range(300)}))
+    assert (table.n_items, table.n_annotators, table.n_classes) == (100, 8, 3)
+    assert table.n_labels == len(rows["label"])
 
 
 def test_columns_named_by_numbers():
@@ -192,7 +225,7 @@ def test_wide_frames(make):
         ([[0, 1], [2, 0]], {"classes": [0, 1]}, "row index 1, column index 0: '2' is not among"),
         ({"kim": [0], "lee": [1]}, {}, "found no item"),
         ({"item": ["a", None], "lee": [1, 2]}, {}, "row index 1, column 'item' is empty"),
-        ({"item": ["a"], "lee": [1]}, {"items": ["b"]}, "name the rows and columns of an array"),
+        ({"item": ["a"], "lee": [1]}, {"items": ["b"]}, "`items` name the rows of an array"),
     ],
 )
 def test_wide_input_that_cannot_be_used(answers, given, message):

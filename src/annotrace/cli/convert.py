@@ -38,6 +38,7 @@ def convert(labels: LabelFiles, out: Path, overwrite: bool, raw: bool, quiet: bo
       annotrace convert project-7.json --question sentiment --item image --out labels.csv
       annotrace convert ann.jsonl bob.jsonl --out labels.parquet
       annotrace convert mine.jsonl --annotator-name ann --out labels.csv
+      annotrace convert labels.sqlite --query "SELECT * FROM answers" --out labels.csv
     """
     check_file(out, overwrite)
     table, used = labels.read()

@@ -67,8 +67,8 @@ class LabelFiles:
         limits = Limits(**self.limits)
         paths = [standard_input(limits) if path in piped else path for path in self.paths]
         given = dict(self.options)
-        names = ColumnNames(*map(given.pop, ("item", "annotator", "label", "truth")))
-        export = ExportOptions(*map(given.pop, ("format", "question", "annotator_name")))
+        names = ColumnNames(*map(given.pop, ColumnNames._fields))
+        export = ExportOptions(*map(given.pop, ("format", "question", "annotator_name", "query")))
         with echo_warnings("skip"):
             parts, used = read_parts(paths, names, TableOptions(**given), export, limits)
         return LabelTable(**parts), used
@@ -82,8 +82,8 @@ class LabelFiles:
 
         if any(str(path) == "-" for path in self.paths):
             raise InputError("Standard input (-) can be read only once: give the labels as a file.")
-        names = ColumnNames(*map(self.options.get, ("item", "annotator", "label", "truth")))
-        return LabelColumns(self.paths, names, Limits(**self.limits))
+        names = ColumnNames(**{name: self.options[name] for name in ColumnNames._fields})
+        return LabelColumns(self.paths, names, Limits(**self.limits), self.options["query"])
 
 
 def gold_from_truth(table: LabelTable) -> dict[Any, Any]:
@@ -119,19 +119,34 @@ def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[
     if used is None:
         return []
     if not isinstance(used, Imported):
-        return [f"Columns: {_describe_columns(used, learn_truth)}"]
+        return list(_describe_layout(used, learn_truth))
     question = "" if used.question is None else f", question {used.question!r}"
     lines = [f"Format: {used.title}{question}"]
     return [*lines, describe_skipped(used.skipped)] if used.skipped else lines
 
 
-def _describe_columns(layout: Layout, learn_truth: bool) -> str:
+def _describe_layout(layout: Layout, learn_truth: bool) -> Iterator[str]:
+    """Yield which columns were used, how they were found, and which were set aside."""
     from annotrace.errors import first_few
+
+    yield f"Columns: {_describe_columns(layout, learn_truth)}"
+    if layout.set_aside:
+        listed = first_few(layout.set_aside, 10)
+        yield f"Columns set aside, as their values are not labels: {listed}"
+
+
+def _describe_columns(layout: Layout, learn_truth: bool) -> str:
+    from annotrace.errors import count, first_few
 
     roles = {"item": layout.item, "annotator": layout.annotator, "label": layout.label}
     used = [f"{role} {name!r}" for role, name in roles.items() if name is not None]
+    if len(layout.by_content) == len(roles):
+        used[-1] += " (recognised by content)"
+    elif layout.by_content:
+        used[-1] += f" ({' and '.join(layout.by_content)} recognised by content)"
     if layout.wide:
-        used.append(f"{len(layout.answers):,} columns of answers ({first_few(layout.answers, 10)})")
+        columns = count(len(layout.answers), "column")
+        used.append(f"{columns} of answers ({first_few(layout.answers, 10)})")
     if layout.truth is not None:
         use = "for training, not for evaluation" if learn_truth else "for evaluation only"
         used.append(f"truth {layout.truth!r} ({use})")

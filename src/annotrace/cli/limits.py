@@ -49,6 +49,11 @@ _OPTIONS = (
         "--max-depth",
         f"Nested levels of JSON, XML or columns.  [default: {LABEL_LIMITS.max_depth}]",
     ),
+    _option(
+        "--max-seconds",
+        "Seconds that a database may take to answer a query.  "
+        f"[default: {LABEL_LIMITS.max_seconds}]",
+    ),
 )
 
 

@@ -66,7 +66,9 @@ def labels_in_arrays(arrays: Arrays, names: ColumnNames, source: str) -> Columns
 
     The array of an npy file has the name "".
     """
-    for name in filter(None, names):
+    if names.annotators:
+        raise InputError(f"{source} contains arrays: annotators= names columns of a table.")
+    for name in filter(None, names.by_role.values()):
         if name not in arrays:
             raise InputError(f"{source} has no array {name!r}; {_describe(arrays)}.")
     layout = _find_columns(arrays, names, source)
@@ -82,7 +84,7 @@ def labels_in_arrays(arrays: Arrays, names: ColumnNames, source: str) -> Columns
 
 def _find_columns(arrays: Arrays, names: ColumnNames, source: str) -> Layout | None:
     columns = [name for name, array in arrays.items() if array.ndim == 1]
-    if any(name is not None and name not in columns for name in names):
+    if any(name is not None and name not in columns for name in names.by_role.values()):
         return None
     found = find_roles(columns, names, source)
     if None in (found["item"], found["annotator"], found["label"]):

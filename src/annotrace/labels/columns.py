@@ -1,40 +1,34 @@
-"""Detection of columns: by the name that the caller gives, or by usual names."""
+"""Detection of columns by name: the one that the caller gives, or usual names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from annotrace.errors import InputError
-
-# Strongest first: in a file with both `item` and `id`, `item` names the item.
-_USUAL_NAMES = {
-    "item": "item task image example sample instance question document doc object unit filename "
-    "file path url hit id",
-    "annotator": "annotator worker rater labeler labeller coder reader judge expert user performer "
-    "participant",
-    "label": "label class answer response annotation category judgement judgment choice vote "
-    "rating",
-    "truth": "truth ground_truth groundtruth gold gold_label gt true_label true_class",
-}
-USUAL_NAMES = {role: names.split() for role, names in _USUAL_NAMES.items()}
-
-# `annotation_id` numbers the rows, whereas `class_id` is a class.
-_ROW_NUMBERS = frozenset(
-    f"{name}_id" for name in USUAL_NAMES["label"] if name not in ("label", "class", "category")
-)
+from annotrace.labels.usual_names import OTHER_NAMES, ROW_NUMBERS, USUAL_NAMES, WEAK_NAMES
 
 
 class ColumnNames(NamedTuple):
-    """Column names given by the caller; None if they are to be detected."""
+    """Column names given by the caller; None if they are to be detected.
+
+    `annotators` are the columns of a wide table with the answers of one annotator each.
+    """
 
     item: str | None = None
     annotator: str | None = None
     label: str | None = None
     truth: str | None = None
+    annotators: tuple[str, ...] = ()
+
+    @property
+    def by_role(self) -> dict[str, str | None]:
+        """The columns of the four roles."""
+        return {role: getattr(self, role) for role in ("item", "annotator", "label", "truth")}
 
 
 @dataclass(frozen=True)
@@ -47,6 +41,10 @@ class Layout:
         `annotator` and `label` are None in the wide form.
     answers : tuple of column names
         One per annotator in the wide form; empty in the long form.
+    by_content : tuple of str
+        The roles whose columns were recognised by content.
+    set_aside : tuple of column names
+        Columns of the wide form that are not answers, as their values are not labels.
     """
 
     item: Any
@@ -54,6 +52,8 @@ class Layout:
     label: Any = None
     truth: Any = None
     answers: tuple[Any, ...] = ()
+    by_content: tuple[str, ...] = ()
+    set_aside: tuple[Any, ...] = ()
 
     @property
     def wide(self) -> bool:
@@ -61,23 +61,9 @@ class Layout:
         return bool(self.answers)
 
 
-def find_layout(columns: Sequence[Any], names: ColumnNames, source: str) -> Layout:
-    """Detect the role of each column, and whether the table is long or wide."""
-    check_distinct(columns, source)
-    found = find_roles(columns, names, source)
-    if None not in (found["item"], found["annotator"], found["label"]):
-        return Layout(**found)
-    if found["annotator"] is None and found["label"] is None:
-        return _wide_layout(columns, found["item"], found["truth"], source)
-    missing = [role for role in ("item", "annotator", "label") if found[role] is None]
-    raise InputError(_not_found(columns, missing, source))
-
-
 def find_roles(columns: Sequence[Any], names: ColumnNames, source: str) -> dict[str, Any]:
     """Return the column of each role, or None; no column has two roles."""
-    found = {
-        role: find_column(columns, role, source, name) for role, name in names._asdict().items()
-    }
+    found = {role: find_column(columns, role, source, name) for role, name in names.by_role.items()}
     for (role, name), (other, same) in combinations(found.items(), 2):
         if name is not None and name == same:
             raise InputError(
@@ -93,7 +79,7 @@ def find_column(
     """Return the column of a role ("item", ...): the given one, else the best match, else None."""
     if given is not None:
         if given not in columns:
-            raise InputError(f"{source} has no column {given!r}; {_describe_columns(columns)}.")
+            raise InputError(f"{source} has no column {given!r}; {describe_columns(columns)}.")
         return given
     ranked = sorted((rank, name) for name in columns if (rank := _rank(str(name), role)))
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
@@ -102,6 +88,15 @@ def find_column(
             f"Name it with {role}= (--{role} on the command line)."
         )
     return ranked[0][1] if ranked else None
+
+
+def as_columns(names: Iterable[Any] | None) -> tuple[Any, ...]:
+    """Return the names of several columns; none if they are not given."""
+    if isinstance(names, str):
+        raise InputError(
+            f"Expected `annotators` to be a list, but got {names!r}. Use annotators=[{names!r}]."
+        )
+    return tuple(names or ())
 
 
 def has_item_column(names: Sequence[Any]) -> bool:
@@ -127,18 +122,17 @@ def check_distinct(columns: Sequence[Any], source: str) -> None:
             )
 
 
-def _wide_layout(columns: Sequence[Any], item: Any, truth: Any, source: str) -> Layout:
-    if item is None and len(columns) > 1:
-        item = _pandas_index(columns)
-    if item is None:
-        raise InputError(_not_found(columns, ["item", "annotator", "label"], source))
-    answers = tuple(name for name in columns if name not in (item, truth))
-    if not answers:
-        raise InputError(_not_found(columns, ["annotator", "label"], source))
-    return Layout(item=item, truth=truth, answers=answers)
+def is_weak_item(name: Any) -> bool:
+    """Whether a usual name of an item column is as usual for numbers of rows, or addresses."""
+    return _normalise(str(name)) in WEAK_NAMES
 
 
-def _pandas_index(columns: Sequence[Any]) -> Any | None:
+def is_other(name: Any) -> bool:
+    """Whether a name is usual for something else than a role: a remark, a time, a confidence."""
+    return _normalise(str(name)) in OTHER_NAMES
+
+
+def pandas_index(columns: Sequence[Any]) -> Any | None:
     """Return the index column that pandas' `to_csv` or `to_parquet` wrote, or None."""
     if _normalise(str(columns[0])) in ("", "unnamed:_0"):
         return columns[0]
@@ -150,25 +144,33 @@ def _rank(name: str, role: str) -> tuple[int, bool] | None:
     if normalised in usual:
         return usual.index(normalised), False
     stem = re.sub(r"_(id|name)$", "", normalised)
-    if stem in usual and normalised not in _ROW_NUMBERS:
+    if role == "text":
+        return None  # An id of a text is no text, but it names the item.
+    if stem in usual and normalised not in ROW_NUMBERS:
         return usual.index(stem), True
+    if role == "item" and normalised.endswith("_id") and stem in USUAL_NAMES["text"]:
+        return len(usual), True
     return None
 
 
 def _normalise(name: str) -> str:
     words = re.sub(r"(?<=[a-zA-Z0-9])(?=[A-Z][a-z])", "_", name.strip())
-    return re.sub(r"[\s_.-]+", "_", words).lower()
+    letters = unicodedata.normalize("NFKD", re.sub(r"[\s_.-]+", "_", words).lower())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def _not_found(columns: Sequence[Any], roles: list[str], source: str) -> str:
+def describe_missing(columns: Sequence[Any], roles: Sequence[str], source: str) -> str:
+    """Describe that no column was found for some roles, and what to do."""
     options = ", ".join(f"{role}=" for role in roles)
     return (
-        f"{source}: found no {' and no '.join(roles)} column; {_describe_columns(columns)}. "
+        f"{source}: found no {' and no '.join(roles)} column; {describe_columns(columns)}. "
         f"Name the columns with {options} (--{', --'.join(roles)} on the command line), or use a "
-        "wide table: an item column, and one column of answers per annotator."
+        "wide table (from_wide for frames): an item column, and one column of answers per "
+        "annotator."
     )
 
 
-def _describe_columns(columns: Sequence[Any], limit: int = 20) -> str:
+def describe_columns(columns: Sequence[Any], limit: int = 20) -> str:
+    """Quote the first columns, as in "it has 'a', 'b'"."""
     shown = ", ".join(repr(name)[:60] for name in columns[:limit])
     return f"it has {shown}{', ...' if len(columns) > limit else ''}"

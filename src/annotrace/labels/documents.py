@@ -52,6 +52,8 @@ class Document:
         Returns an iterator of all records with their numbers from 1; None if there are none.
     make_sheet : callable or None
         Returns the content as a sheet; by default it is made from the records.
+    run_query : callable or None
+        Returns what a query selects from a database as a sheet.
     arrays : callable or None
         Returns the arrays of an npy or npz file by name.
     limits : Limits
@@ -63,6 +65,7 @@ class Document:
     head: Sequence[Any] = ()
     records: Callable[[], Iterator[tuple[int, Any]]] | None = None
     make_sheet: Callable[[], Sheet] | None = None
+    run_query: Callable[[str], Sheet] | None = None
     arrays: Callable[[], Mapping[str, NDArray[Any]]] | None = None
     limits: Limits = LABEL_LIMITS
 
@@ -81,9 +84,16 @@ class Document:
                 raise InputError(f"{self.place(number)}: not a JSON object. {EXPORT_AGAIN}")
             yield number, record
 
-    def sheet(self) -> Sheet:
-        """Return the content as a sheet."""
-        return self.make_sheet() if self.make_sheet else _sheet_from_records(self)
+    def sheet(self, query: str | None = None) -> Sheet:
+        """Return the content, or what a query selects from a database, as a sheet."""
+        if query is None:
+            return self.make_sheet() if self.make_sheet else _sheet_from_records(self)
+        if self.run_query is None:
+            raise InputError(
+                f"{self.path} is not a database. A query (query=, --query) is for SQLite and "
+                "DuckDB files."
+            )
+        return self.run_query(query)
 
 
 class FileType(NamedTuple):

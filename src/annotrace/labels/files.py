@@ -23,7 +23,8 @@ else:
 
 GZIP, PARQUET, NPY, ZIP = b"\x1f\x8b", b"PAR1", b"\x93NUMPY", b"PK\x03\x04"
 ARROW = b"\xff\xff\xff\xff"  # an IPC stream, as Hugging Face datasets saves it
-BINARY = (GZIP, PARQUET, NPY, ZIP, ARROW)
+SQLITE = b"SQLite format 3\x00"
+BINARY = (GZIP, PARQUET, NPY, ZIP, ARROW, SQLITE)
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20
@@ -75,14 +76,23 @@ def _read_stream(stream: IO[bytes], source: str, limits: Limits) -> bytes:
 
 def check_known(start: bytes, source: str) -> None:
     """Check that content starts as text or as a known binary format."""
-    if b"\x00" in start and not start.startswith((*BINARY, *_UTF16)):
+    is_known = start.startswith((*BINARY, *_UTF16)) or is_duckdb(start)
+    if b"\x00" in start and not is_known:
         raise InputError(_unknown(source))
+
+
+def is_duckdb(start: bytes) -> bool:
+    """Whether content starts as a DuckDB database does: with a checksum of 8 bytes, and DUCK.
+
+    Leading blanks may be missing.
+    """
+    return b"DUCK" in start[:12]
 
 
 def _unknown(source: str) -> str:
     return (
         f"{source} contains binary data in an unknown format. Expected text (csv, json, ...), "
-        "xlsx, parquet, npy or npz."
+        "xlsx, parquet, npy, npz, SQLite or DuckDB."
     )
 
 

@@ -13,17 +13,18 @@ from annotrace.labels.arrays import labels_in_array
 from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
 from annotrace.labels.columns import (
     ColumnNames,
+    as_columns,
     check_distinct,
     column_names,
     find_column,
-    find_layout,
 )
 from annotrace.labels.documents import Document, json_value
 from annotrace.labels.formats.argilla import ARGILLA, is_flat
 from annotrace.labels.frames import is_frame
+from annotrace.labels.layouts import long_layout, wide_layout
 from annotrace.labels.parquet import frame_records, name_classes
 from annotrace.labels.reading import ExportOptions, import_answers
-from annotrace.labels.sheets import Sheet, frame_sheet, labels_in_sheet
+from annotrace.labels.sheets import Sheet, frame_sheet, labels_in_sheet, with_cache
 from annotrace.labels.vocabulary import as_answers, encode_values
 
 
@@ -32,14 +33,7 @@ def long_parts(frame: Any, names: ColumnNames, options: TableOptions) -> TablePa
     sheet = _sheet_from_frame(frame)
     if is_flat(sheet.columns):
         return build_parts(_labels_in_argilla(frame, names), options)
-    layout = find_layout(sheet.columns, names, sheet.source)
-    if layout.wide:
-        raise InputError(
-            f"{sheet.source} has an item column {layout.item!r} but no columns for the annotator "
-            "and the label. Name them with annotator= and label=, or use from_wide if there is one "
-            "column per annotator."
-        )
-    return build_parts(labels_in_sheet(sheet, layout), options)
+    return build_parts(labels_in_sheet(sheet, long_layout(sheet, names)), options)
 
 
 def wide_parts(
@@ -51,17 +45,16 @@ def wide_parts(
 ) -> TableParts:
     """Return the parts of a table from one row per item; see `LabelTable.from_wide`."""
     if isinstance(answers, Mapping) or is_frame(answers):
-        if items is not None or annotators is not None:
-            raise InputError(
-                "`items` and `annotators` name the rows and columns of an array, not of a frame."
-            )
+        if items is not None:
+            raise InputError("`items` name the rows of an array; name a column with `item`.")
+        names = names._replace(annotators=as_columns(annotators))
         return build_parts(_wide_labels(answers, names), options)
     return build_parts(labels_in_array(_as_array(answers), items, annotators), options)
 
 
 def _wide_labels(answers: Any, names: ColumnNames) -> Columns:
     sheet = _sheet_from_frame(_index_to_column(answers, names))
-    layout = find_layout(sheet.columns, names, sheet.source)
+    layout = wide_layout(sheet, names)
     if not layout.wide:
         raise InputError(
             f"{sheet.source} has columns {layout.item!r}, {layout.annotator!r} and "
@@ -78,9 +71,9 @@ def _sheet_from_frame(frame: Any) -> Sheet:
         lengths = {name: len(values) for name, values in frame.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"Expected columns of equal length, but got {lengths}.")
-        return Sheet("the dict", list(frame), lambda name: encode_values(frame[name]))
+        return with_cache(Sheet("the dict", list(frame), lambda name: encode_values(frame[name])))
     check_distinct(column_names(frame), "the frame")
-    return frame_sheet(frame, "the frame")
+    return with_cache(frame_sheet(frame, "the frame"))
 
 
 def _is_dataset(value: Any) -> bool:

@@ -13,14 +13,18 @@ import numpy as np
 from annotrace.errors import InputError, count
 from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
 from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
-from annotrace.labels.columns import ColumnNames, Layout, find_layout
+from annotrace.labels.columns import ColumnNames, Layout
 from annotrace.labels.documents import JSON, XML, Document
+from annotrace.labels.duckdb_files import DUCKDB_FILE
 from annotrace.labels.files import check_file, check_known, open_unpacked
 from annotrace.labels.formats import FORMATS, Format
+from annotrace.labels.formats.argilla import is_flat
 from annotrace.labels.formats.base import Answer, Questions, Skipped
+from annotrace.labels.layouts import find_layout
 from annotrace.labels.parquet import PARQUET_OR_ARROW
-from annotrace.labels.sheets import labels_in_sheet, stack_sheets
+from annotrace.labels.sheets import labels_in_sheet, stack_sheets, with_cache
 from annotrace.labels.spreadsheets import DELIMITED, XLSX
+from annotrace.labels.sqlite_files import SQLITE_FILE
 from annotrace.labels.vocabulary import Coded, as_text, encode_values
 from annotrace.limits import LABEL_LIMITS, Limits
 
@@ -28,7 +32,10 @@ Paths: TypeAlias = str | Path | Sequence[str | Path]
 _Located: TypeAlias = tuple[Document, Answer]
 
 # Tried in this order: an xlsx file is a zip archive like npz, and any text may be delimited.
-FILE_TYPES = (PARQUET_OR_ARROW, XLSX, NPY_OR_NPZ, JSON, XML, DELIMITED)
+FILE_TYPES = (
+    *(PARQUET_OR_ARROW, XLSX, NPY_OR_NPZ, SQLITE_FILE, DUCKDB_FILE, JSON, XML),
+    DELIMITED,
+)
 
 _SUFFIXES = tuple(suffix for kind in reversed(FILE_TYPES) for suffix in kind.suffixes)
 _NOT_LABELS = frozenset(["dataset_info.json", "dataset_infos.json", "state.json", "metadata.json"])
@@ -37,11 +44,12 @@ _START = 4096
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Options for reading the export of a tool; see `LabelTable.read`."""
+    """Options for reading the export of a tool or a database; see `LabelTable.read`."""
 
     format: str | None = None
     question: str | None = None
     annotator_name: str | None = None
+    query: str | None = None
 
 
 class Imported(NamedTuple):
@@ -73,10 +81,10 @@ def read_parts(
     documents = [open_document(file, limits) for file in list_files(paths, limits)]
     if options.classes is not None:
         options = replace(options, classes=[str(name) for name in options.classes])
-    format = find_format(documents, export.format)
+    format = None if export.query is not None else find_format(documents, export.format)
     used: Layout | Imported | None
     if format is None:
-        columns, used = _read_sheets(documents, names, limits)
+        columns, used = _read_sheets(documents, names, limits, export.query)
     else:
         _check_no_columns(names, format.title, documents[0].path)
         columns, used = import_answers(documents, format, export, names.item)
@@ -131,24 +139,29 @@ def open_document(path: str | Path, limits: Limits = LABEL_LIMITS) -> Document:
 
 
 def _read_sheets(
-    documents: Sequence[Document], names: ColumnNames, limits: Limits
+    documents: Sequence[Document], names: ColumnNames, limits: Limits, query: str | None
 ) -> tuple[Columns, Layout | None]:
     for document in documents:
-        if document.arrays is not None:
+        if document.arrays is not None and query is None:
             if len(documents) > 1:
                 raise InputError(f"{document.path} contains arrays: read it separately.")
             return labels_in_arrays(document.arrays(), names, str(document.path)), None
-    sheets = [document.sheet() for document in documents]
+    sheets = [document.sheet(query) for document in documents]
     for sheet in sheets:
         limits.check_columns(len(sheet.columns), sheet.source)
-    sheet = stack_sheets(sheets)
-    layout = find_layout(sheet.columns, names, sheet.source)
+    sheet = with_cache(stack_sheets(sheets))
+    if is_flat(sheet.columns) and documents[0].records is None:
+        raise InputError(
+            f"{sheet.source} is Argilla's csv, which has the answers of several users in one cell. "
+            "Export the records as JSON or parquet."
+        )
+    layout = find_layout(sheet, names)
     return labels_in_sheet(sheet, layout), layout
 
 
 def _check_no_columns(names: ColumnNames, title: str, path: Path) -> None:
-    for role in ("annotator", "label", "truth"):
-        if getattr(names, role) is not None:
+    for role in ("annotator", "label", "truth", "annotators"):
+        if getattr(names, role) not in (None, ()):
             raise InputError(
                 f"{path} is {title}, which has no column for {role}= (--{role}). Remove it; such "
                 "files are read with question= and annotator_name=. If the file is a table, pass "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,11 @@ def frame_sheet(frame: Any, source: str) -> Sheet:
             f"{type(frame).__name__}."
         )
     return Sheet(source, known.columns, lambda name: encode_series(known.get_column(name)))
+
+
+def with_cache(sheet: Sheet) -> Sheet:
+    """Return a sheet that encodes each column only once."""
+    return replace(sheet, column=cache(sheet.column))
 
 
 def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from annotrace.errors import InputError
-from annotrace.labels.columns import ColumnNames, Layout, find_column, find_layout
+from annotrace.errors import InputError, count, first_few
+from annotrace.labels.columns import ColumnNames, Layout, find_column
+from annotrace.labels.layouts import find_layout
 from annotrace.labels.reading import list_files, open_document
-from annotrace.labels.sheets import Sheet, stack_sheets
+from annotrace.labels.sheets import Sheet, stack_sheets, with_cache
 from annotrace.limits import LABEL_LIMITS, Limits
 
 
@@ -34,6 +35,76 @@ def read_by_annotator(
     return _values_by_name(sheet, _required(sheet, "annotator"), column)
 
 
+class ItemTexts(NamedTuple):
+    """The texts of items.
+
+    Attributes
+    ----------
+    items : list of str
+        Names, in order of first appearance.
+    texts : list of str, or of pairs of str
+    columns : tuple of str
+        The columns that the texts are from: one, or two for pairs.
+    """
+
+    items: list[str]
+    texts: list[str] | list[tuple[str, str]]
+    columns: tuple[str, ...]
+
+
+def read_texts(
+    path: str | Path,
+    *,
+    item: str | None = None,
+    text: Sequence[str] = (),
+    limits: Limits = LABEL_LIMITS,
+) -> ItemTexts:
+    """Read the texts of items from a table, which may repeat them in several rows of an item.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table with an item column and a text column, such as a label file that has the texts.
+    item : str, optional
+        The item column; detected by its name (item, id, ...) by default.
+    text : sequence of str, optional
+        The text column, detected by its name (text, sentence, review, ...) by default, or the two
+        columns of pairs.
+    limits : Limits
+        The largest file that is read.
+    """
+    sheet = _read_sheet([path], limits)
+    limits.check_columns(len(sheet.columns), sheet.source)
+    columns = _text_columns(sheet, text)
+    # A question may be an item or a text, but not both.
+    key = _required(sheet, "item", item, without=columns, can_be_named=True)
+    items = list(dict.fromkeys(name for name in _texts(sheet, key) if name))
+    limits.check_cell(max(map(len, items), default=0), f"{sheet.source}, item column")
+    parts = [_text_of_each(sheet, key, column, items) for column in columns]
+    texts: Any = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+    return ItemTexts(items, texts, columns)
+
+
+def _text_columns(sheet: Sheet, given: Sequence[str]) -> tuple[str, ...]:
+    if len(given) > 2 or len(set(given)) < len(given):
+        raise InputError(
+            f"Expected one text column, or the two of pairs, but got {first_few(given)}."
+        )
+    named = given or (None,)
+    return tuple(_required(sheet, "text", name, can_be_named=True) for name in named)
+
+
+def _text_of_each(sheet: Sheet, key: Any, column: Any, items: list[str]) -> list[str]:
+    values = _values_by_name(sheet, key, column)
+    if without := [name for name in items if name not in values]:
+        found = count(len(without), "item has", "items have")
+        raise InputError(
+            f"{sheet.source}, column {column!r}: {found} no text ({first_few(without)}). Fill it "
+            "in, or remove their rows."
+        )
+    return [values[name] for name in items]
+
+
 class LabelColumns:
     """Further columns of label files in the long form, by annotator or by label.
 
@@ -43,13 +114,19 @@ class LabelColumns:
     names : ColumnNames
         As in `LabelTable.read`.
     limits : Limits
+    query : str, optional
+        As in `LabelTable.read`.
     """
 
     def __init__(
-        self, paths: Sequence[str | Path], names: ColumnNames, limits: Limits = LABEL_LIMITS
+        self,
+        paths: Sequence[str | Path],
+        names: ColumnNames,
+        limits: Limits = LABEL_LIMITS,
+        query: str | None = None,
     ) -> None:
-        self.sheet = _read_sheet(paths, limits)
-        self.layout: Layout = find_layout(self.sheet.columns, names, self.sheet.source)
+        self.sheet = _read_sheet(paths, limits, query)
+        self.layout: Layout = find_layout(self.sheet, names)
         if self.layout.wide:
             raise InputError(
                 f"{self.sheet.source} has one column per annotator. A column about annotators or "
@@ -69,19 +146,30 @@ class LabelColumns:
         return {(item, annotator): value for item, annotator, value in rows if value}
 
 
-def _read_sheet(paths: Sequence[str | Path], limits: Limits) -> Sheet:
+def _read_sheet(paths: Sequence[str | Path], limits: Limits, query: str | None = None) -> Sheet:
     documents = [open_document(file, limits) for file in list_files(paths, limits)]
     for document in documents:
         if document.arrays is not None:
             raise InputError(f"{document.path} contains arrays, but a table with names is needed.")
-    return stack_sheets([document.sheet() for document in documents])
+    return with_cache(stack_sheets([document.sheet(query) for document in documents]))
 
 
-def _required(sheet: Sheet, role: str) -> Any:
-    column = find_column(sheet.columns, role, sheet.source)
+def _required(
+    sheet: Sheet,
+    role: str,
+    given: str | None = None,
+    *,
+    without: Sequence[Any] = (),
+    can_be_named: bool = False,
+) -> Any:
+    """Return the column of a role, which is none of `without`."""
+    columns = [name for name in sheet.columns if name not in without]
+    column = find_column(columns, role, sheet.source, given)
     if column is None:
+        remedy = f" Name it with {role}= (--{role} on the command line)." if can_be_named else ""
         raise InputError(
             f"{sheet.source}: expected a column {role!r}, but it has {list(sheet.columns)[:20]}."
+            f"{remedy}"
         )
     return column
 

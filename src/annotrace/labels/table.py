@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from annotrace.labels.codes import (
     sort_by_item,
     split_positions,
 )
-from annotrace.labels.columns import ColumnNames
+from annotrace.labels.columns import ColumnNames, as_columns
 from annotrace.labels.counting import LabelCounting
 from annotrace.labels.frames import (
     POLARS,
@@ -115,9 +115,11 @@ class LabelTable(LabelCounting):
         annotator: str | None = None,
         label: str | None = None,
         truth: str | None = None,
+        annotators: Sequence[str] | None = None,
         question: str | None = None,
         annotator_name: str | None = None,
         format: str | None = None,
+        query: str | None = None,
         classes: Sequence[str] | None = None,
         skip: Collection[Any] = (),
         repeats: Repeats = "keep",
@@ -125,30 +127,30 @@ class LabelTable(LabelCounting):
     ) -> LabelTable:
         """Read a table from files; the format is detected by content.
 
-        Reads long and wide tables (csv, tsv, xlsx, json, jsonl, parquet, npy, npz), and exports of
-        Label Studio, Prodigy, Argilla, doccano, CVAT, Labelbox, Ground Truth and peerannot, gzipped
-        or not. Names and labels are text, exactly as written in the file. An npz file has three
-        columns named by role or one array as in `from_wide`, and optionally `items`, `annotators`,
-        `classes` and `truth`.
+        Reads long and wide tables (csv, tsv, xlsx, json, jsonl, parquet, npy, npz, SQLite, DuckDB)
+        and exports of labelling tools (docs/formats.md), gzipped or not. Names and labels are text,
+        exactly as written in the file. An npz file has three columns named by role or one array as
+        in `from_wide`, and optionally `items`, `annotators`, `classes` and `truth`.
 
         Parameters
         ----------
         path : str or Path, or a sequence of them
             A folder stands for all label files in it.
-        item, annotator, label, truth, classes, skip, repeats
-            As in `from_long`. In the export of a tool, `item` is the field that names the item.
+        item, annotator, label, truth, annotators, classes, skip, repeats
+            As in `from_long` and `from_wide`; `item` may be a field of the export of a tool.
         question, annotator_name, format : str, optional
-            For exports of tools: which question to read if there are several, who labelled if the
-            file does not say, and the name of the format ("table" for none).
+            For exports of tools: which of several questions, who labelled, and which format.
+        query : str, optional
+            What to select from a database; by default its only table or view.
         limits : Limits
-            The largest files that are read, in bytes, columns, characters and nested levels.
+            The largest files that are read, and the seconds that a query may take.
         """
         from annotrace.labels.building import TableOptions
         from annotrace.labels.reading import ExportOptions, read_parts
 
-        names = ColumnNames(item, annotator, label, truth)
+        names = ColumnNames(item, annotator, label, truth, as_columns(annotators))
+        export = ExportOptions(format, question, annotator_name, query)
         options = TableOptions(classes, skip, repeats)
-        export = ExportOptions(format, question, annotator_name)
         return cls(**read_parts(path, names, options, export, limits)[0])
 
     @classmethod
@@ -170,7 +172,8 @@ class LabelTable(LabelCounting):
         ----------
         frame : pandas, polars or pyarrow frame, Hugging Face dataset, or dict of columns
         item, annotator, label, truth : str, optional
-            Column names; detected by usual names (task, worker, answer, ...) by default.
+            Column names; by default detected by usual names (task, worker, answer, ...), or by
+            content if that is unambiguous.
         classes : sequence, optional
             All classes, in order; any other label is then an error.
         skip : collection
@@ -184,6 +187,32 @@ class LabelTable(LabelCounting):
         names = ColumnNames(item, annotator, label, truth)
         parts = long_parts(frame, names, TableOptions(classes, skip, repeats))
         return with_frame_library(cls(**parts), frame)
+
+    @classmethod
+    def from_sql(
+        cls,
+        query: str,
+        connection: Any,
+        *,
+        parameters: Sequence[Any] | Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> LabelTable:
+        """Create a table from a query with one row per label.
+
+        Parameters
+        ----------
+        query : str
+            A query that selects rows.
+        connection : DB-API 2.0 connection
+            Of `sqlite3`, `psycopg`, `duckdb` or another package; it stays open.
+        parameters : sequence or mapping, optional
+            The values of placeholders in the query.
+        **options
+            As in `from_long`.
+        """
+        from annotrace.labels.queries import select_columns
+
+        return cls.from_long(select_columns(query, connection, parameters), **options)
 
     @classmethod
     def from_wide(
@@ -205,7 +234,8 @@ class LabelTable(LabelCounting):
             Missing labels are -1 (among whole numbers), NaN or None in an array, and null or ""
             in a frame, where -1 is a class (with a warning).
         items, annotators : sequence, optional
-            Names of the rows and columns of an array; items are positions by default.
+            Names of the rows and columns of an array; items are positions by default. Of a frame,
+            `annotators` are the columns with answers, by default those that share their values.
         item, truth : str, optional
             The columns of a frame with the item names and true classes.
         classes, skip

@@ -44,3 +44,12 @@ def test_fields_or_responses_alone_are_not_argilla():
     assert ARGILLA.sniff(record)
     for name in record:
         assert not ARGILLA.sniff({name: record[name]})
+
+
+def test_the_csv_of_a_dataset_is_refused(tmp_path):
+    """Lists are printed into cells as numpy prints them, without commas."""
+    rows = [f"rec-{k},pending,\"['bad' 'good']\",\"['u1' 'u2']\",0" for k in range(5)]
+    header = "id,status,mood.responses,mood.responses.users,mood.suggestion"
+    (tmp_path / "ds.csv").write_text("\n".join([header, *rows]))
+    with pytest.raises(InputError, match=r"ds\.csv is Argilla's csv.*JSON or parquet"):
+        LabelTable.read(tmp_path / "ds.csv")

@@ -47,9 +47,10 @@ fuzz: export ANNOTRACE_FUZZ_EXAMPLES ?= 5000
 fuzz: .venv/test
 	$(BIN)/python -m pytest -n $(WORKERS) -m fuzz tests
 
-# Kills 200 commands at random moments, and runs 64 at once into 8 folders.
+# Kills 200 commands at random moments, runs 64 at once into 8 folders, and kills an encoding 5 times.
 kills: .venv/test
 	$(BIN)/python tests/kill_runs.py
+	$(BIN)/python benchmarks/encoding_kills.py
 
 check: .venv/check
 	$(BIN)/ruff check .

@@ -60,7 +60,7 @@ def test_arrays_in_a_polars_column_keep_their_type_and_shape():
     [
         (np.zeros(3), None, "but got shape (3,). Use X.reshape(-1, 1)"),
         (np.zeros((3, 0)), None, "to have at least one feature, but got shape (3, 0)"),
-        ([["a"], ["b"]], None, "Expected X to be numbers, but got <U1"),
+        ([["a"] * 3, ["b"] * 3], None, "Expected X to be numbers, but got <U1"),
         (np.array([[None], [1]]), None, "Expected X to be numbers, but got object"),
         ([[0.0, 1.0], [np.nan, 1.0]], None, "X, row index 1, column 0 is nan"),
         ([[0.0, np.inf], [0.0, 1.0]], ["a", "b"], "row index 0 (item 'a'), column 1 is inf"),
@@ -68,7 +68,7 @@ def test_arrays_in_a_polars_column_keep_their_type_and_shape():
         ([[1.0], [-1e300]], None, "row index 1, column 0 is -1e+300. It exceeds float32"),
         (np.zeros((2, 1)), ["a"], "Expected 2 names in items of X, but got 1"),
         (np.zeros((2, 1)), ["a", "a"], "but got 1 repeated name: 'a'"),
-        (pd.DataFrame({"item": [1, 2], "hue": ["r", "g"]}), None, "column 'hue' has type String"),
+        (pd.DataFrame({"hue": ["r", "g"], "x": [1, 2]}), None, "column 'hue' has type String"),
         (pd.DataFrame({"item": [1, 2]}), None, "no feature columns"),
         (pl.DataFrame({"item": ["a", None], "x": [1, 2]}), None, "row index 1, column 'item' is e"),
         (

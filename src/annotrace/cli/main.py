@@ -18,6 +18,7 @@ import click
 from annotrace.cli.aggregate import aggregate
 from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
+from annotrace.cli.encode import encode
 from annotrace.cli.fit import fit
 from annotrace.cli.judges import judges
 from annotrace.cli.next_labels import next_labels
@@ -105,6 +106,7 @@ def main() -> None:
       annotrace report run --images photos/
       annotrace next run --budget 500
       annotrace convert label-studio.json --out labels.csv
+      annotrace encode photos/ --encoder NAME_OR_PATH --out features.npz
       annotrace reproduce digits
 
     `annotrace COMMAND --help` describes each command.
@@ -113,5 +115,5 @@ def main() -> None:
 
 for command in (demo, fit, predict, aggregate, judges, report, next_labels):
     main.add_command(command)
-for command in (convert, simulate, reproduce):
+for command in (convert, encode, simulate, reproduce):
     main.add_command(command)

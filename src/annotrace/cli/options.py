@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,20 @@ overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite exi
 device_option = click.option(
     "--device", default="auto", show_default=True, help="auto, cpu, cuda or mps."
 )
+follow_links_option = click.option(
+    "--follow-links",
+    is_flag=True,
+    help="Also read images outside the folder, to which links in it lead.",
+)
+max_pixels_option = click.option(
+    "--max-pixels",
+    cls=LimitOption,
+    type=click.IntRange(min=1),
+    default=MAX_PIXELS,
+    show_default=True,
+    help="Maximum number of pixels of an image; JPEG may have more, as it is decoded at a reduced "
+    "size.",
+)
 raw_option = click.option(
     "--raw",
     is_flag=True,
@@ -47,9 +62,15 @@ anonymous_option = click.option(
     help="Show annotators as numbers in the report, the highest skill first.",
 )
 
+
+def parse_names(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[str, ...]:
+    """Return the names in a list such as a,b,c; a name with a comma stands in quotes."""
+    return tuple(next(csv.reader([text or ""], skipinitialspace=True), ()))
+
+
 _READ_OPTIONS = (
-    *("item", "annotator", "label", "truth", "question", "annotator_name", "format"),
-    *("classes", "skip", "repeats"),
+    *("item", "annotator", "label", "truth", "annotators"),
+    *("question", "annotator_name", "format", "query", "classes", "skip", "repeats"),
 )
 _LABEL_OPTIONS = (
     click.argument("labels", type=PATH, nargs=-1, required=True),
@@ -61,6 +82,13 @@ _LABEL_OPTIONS = (
         metavar="COLUMN",
         help="Column with the true class where it is known (empty elsewhere): for evaluation, not "
         "for training.",
+    ),
+    click.option(
+        "--annotators",
+        metavar="COLUMN,...",
+        callback=parse_names,
+        help="Columns of a table with one row per item that hold the answers of one annotator "
+        "each; by default those that share their values.",
     ),
     click.option(
         "--question",
@@ -78,6 +106,11 @@ _LABEL_OPTIONS = (
         type=click.Choice(FORMATS),
         metavar="FORMAT",
         help=f"Format of the file, if its content is ambiguous: {', '.join(FORMATS)}.",
+    ),
+    click.option(
+        "--query",
+        metavar="SQL",
+        help="What to select from a SQLite or DuckDB file; by default its only table or view.",
     ),
     click.option(
         "--class",
@@ -153,20 +186,8 @@ def image_options(help: str) -> Decorator:
 def _image_options(help: str) -> list[Decorator]:
     return [
         click.option("--images", type=PATH, metavar="FOLDER", help=help),
-        click.option(
-            "--follow-links",
-            is_flag=True,
-            help="Also read images outside the folder, to which links in it lead.",
-        ),
-        click.option(
-            "--max-pixels",
-            cls=LimitOption,
-            type=click.IntRange(min=1),
-            default=MAX_PIXELS,
-            show_default=True,
-            help="Maximum number of pixels of an image; JPEG may have more, as it is decoded at a "
-            "reduced size.",
-        ),
+        follow_links_option,
+        max_pixels_option,
     ]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from annotrace.data.encoded import EncodedSource, parse_record
 from annotrace.data.source import ArraySource, source_from_frame
 from annotrace.errors import InputError
 from annotrace.labels.files import NPY, PARQUET, ZIP, check_file, open_file, size_of
@@ -24,8 +25,9 @@ def read_features(
     ----------
     path : str or Path
         An npy file: one array, rows by position. An npz file: `X`, and optionally `items`, the
-        name of each row. A parquet file: an item column, detected by its name (item, image, id,
-        ...), and columns of numbers or of lists of numbers.
+        name of each row, and `encoder`, the record that `annotrace encode` writes. A parquet file:
+        an item column, detected by its name (item, image, id, ...), and columns of numbers or of
+        lists of numbers.
     item : str, optional
         The item column of a parquet file, if it has a column of this name.
     limits : Limits
@@ -34,7 +36,7 @@ def read_features(
     Returns
     -------
     ArraySource
-        In the dtype of the file.
+        In the dtype of the file; an `EncodedSource` if an encoder computed the features.
     """
     path = check_file(path, limits)
     with open_file(path) as file:
@@ -63,4 +65,7 @@ def _source_from_arrays(arrays: dict[str, NDArray[Any]], source: str) -> ArraySo
             f"{source} has no array `X`; it has {', '.join(arrays) or 'none'}. Save features with "
             "np.savez(path, X=features, items=names)."
         )
+    if "encoder" in arrays:
+        record = parse_record(arrays["encoder"], source)
+        return EncodedSource(arrays["X"], record, arrays.get("items"), source=source)
     return ArraySource(arrays["X"], arrays.get("items"), source=source)

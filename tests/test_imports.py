@@ -30,9 +30,11 @@ ORDER = (
 )
 FREE = (
     "atomic",
+    "devices",
     "errors",
     "limits",
     "parameters",
+    "progress",
     "registry",
     "run_folder",
     "seeds",
@@ -42,7 +44,10 @@ FREE = (
     "version",
 )
 DOORS = ("__init__.py", "__main__.py", "nn.py", "plots.py")
-HEAVY = ("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors")
+HEAVY = (
+    *("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors"),
+    *("transformers", "sentence_transformers", "huggingface_hub"),
+)
 # Hooks of a torch module, and a Beta draw from a generator: torch has no public way to them.
 TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_sample_dirichlet"}
 # Documented methods of named tuples, whose names begin with an underscore so as not to clash.

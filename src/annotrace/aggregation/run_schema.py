@@ -90,6 +90,7 @@ class ClassifierRecord(RunRecord):
 
     kind: Literal["classifier"]
     custom_backbone: bool
+    input_kind: Literal["array", "text"]
     input_shape: Annotated[
         list[Count],
         Rule(

@@ -14,6 +14,8 @@ prior around 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -53,9 +55,31 @@ def fit_temperature(
         _, log_evidence = tempered_e_step(problem, logits, likelihood, np.exp(log_temperature))
         return (log_temperature / spread) ** 2 / 2 - log_evidence
 
+    return _minimize(loss)
+
+
+def _minimize(loss: Callable[[float], float]) -> tuple[float, float]:
+    """Return the temperature at which a function of its logarithm is least, and its value there."""
     bounds = (-LARGEST_LOG, LARGEST_LOG)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.05})
     return float(np.exp(found.x)), float(found.fun)
+
+
+def match_temperature(problem: CrowdProblem, logits: Tensor, target: Tensor) -> float:
+    """Return the temperature at which the cross-entropy of class probabilities is least.
+
+    Parameters
+    ----------
+    problem : CrowdProblem
+        Items without labels and gold class do not count.
+    logits, target : Tensor of shape (n_items, n_classes)
+    """
+
+    def loss(log_temperature: float) -> float:
+        log_p = torch.log_softmax(logits / float(np.exp(log_temperature)), 1)
+        return -float(problem.total((target * log_p).sum(1, keepdim=True)))
+
+    return _minimize(loss)[0]
 
 
 def tempered_e_step(

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from annotrace.data.texts import TextSource, is_texts, texts_from_frame
 from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
 from annotrace.labels.frames import is_frame
@@ -91,9 +92,10 @@ def as_source(X: Any, items: ArrayLike | Iterable[Any] | None = None) -> ItemSou
 
     Parameters
     ----------
-    X : ItemSource, array of shape (n_items, ...), or pandas, polars or pyarrow frame
-        The item column of a frame is detected by its name (item, image, id, ...) unless `items`
-        is given; the other columns must be numbers.
+    X : ItemSource, array of shape (n_items, ...), texts, or pandas, polars or pyarrow frame
+        Texts are a sequence or column of them, or pairs of them. The item column of a frame is
+        detected by its name (item, image, id, ...) unless `items` is given; the other columns must
+        be numbers, or one or two columns of texts.
     items : array-like of shape (n_items,), optional
         The name of each row.
     """
@@ -103,6 +105,8 @@ def as_source(X: Any, items: ArrayLike | Iterable[Any] | None = None) -> ItemSou
                 f"`items` is for arrays and frames, but {type(X).__name__} names its own items."
             )
         return X
+    if is_texts(X):
+        return texts_from_frame(X, items) if is_frame(X) else TextSource(X, items)
     if is_frame(X):
         return source_from_frame(X, items)
     return ArraySource(X, items)
@@ -161,7 +165,7 @@ def _as_numbers(series: Any, source: str) -> NDArray[Any]:
         return _stack_lists(series, source)
     raise InputError(
         f"{source}, column {series.name!r} has type {series.dtype}, but features must be numbers. "
-        "Convert it to numbers or drop it."
+        "Convert it to numbers or drop it; to learn from texts, pass only their column."
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
-from annotrace.data import ItemSource
+from annotrace.data import ItemSource, TextSource
+from annotrace.data.augmentation import OwnFunction, make_augmentation
+from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import plain_names
@@ -23,6 +25,7 @@ from annotrace.methods.fitted_classifier import FittedClassifier
 from annotrace.methods.inputs import (
     Items,
     check_learnable,
+    input_kind,
     match,
 )
 from annotrace.methods.protocols import PROTOCOLS
@@ -66,14 +69,21 @@ class CrowdEstimator(FittedClassifier):
     ----------
     backbone : str or nn.Module
         The network: "mlp", "linear", "cnn", "cnn-wide", "resnet9", "resnet50", your own module from
-        a batch to logits, or "auto" for "mlp" on features and "cnn" on images. Your own module
-        starts every training of a fit with its present weights: initialisations then differ only in
-        the order of batches.
+        a batch to logits, or "auto" for "mlp" on features, "cnn" on images and "linear" on texts,
+        for which there is "mlp" too. Your own module starts every training of a fit with its
+        present weights: initialisations then differ only in the order of batches.
     epochs, batch_size, lr, weight_decay, schedule : optional
         How the network is trained; see `annotrace.training.Settings`.
     validation_fraction : float
         The fraction of items whose labels are held out, to keep the best epoch by their likelihood;
         no truth is needed. 0 holds out none and keeps the last epoch.
+    augment : {"auto", "none", "crop", "crop+flip"} or callable
+        Random changes of images in training: none; shifts by up to an eighth of the size; these and
+        mirror images; or your own function from a batch, float32 of shape (n, channels, height,
+        width), to one of the same shape. "auto" chooses by held-out labels, and is none by the
+        paper's protocol. See `augment_`.
+    average_flips : bool
+        Predict from each image and its mirror image, averaged.
     precision : {"float32", "bf16", "fp16"}
     cuda_graphs : bool
         Replay recorded training steps on a GPU; see `annotrace.training.Settings`.
@@ -123,6 +133,8 @@ class CrowdEstimator(FittedClassifier):
     network_ : nn.Module
         From stored rows to logits.
     history_ : list of Epoch
+    augment_ : str
+        The augmentation that was given or chosen; "own" is a function.
     """
 
     backbone: Backbone = "auto"
@@ -132,6 +144,8 @@ class CrowdEstimator(FittedClassifier):
     weight_decay: NotNegative | None = None
     schedule: Schedule | None = None
     validation_fraction: ProperFraction = 0.1
+    augment: Literal["auto", "none", "crop", "crop+flip"] | OwnFunction = "auto"
+    average_flips: bool = False
     precision: Precision = "float32"
     cuda_graphs: bool = True
     device: str = "auto"
@@ -141,13 +155,19 @@ class CrowdEstimator(FittedClassifier):
     checkpoint: str | PathLike[str] | None = None
     warm_start: bool = False
 
+    saved_attributes: ClassVar[Mapping[str, Any]] = {
+        **FittedClassifier.saved_attributes,
+        "augment_": str,
+    }
+
     def fit(self, X: Any, y: Any, items: Items = None, gold: Gold = None) -> CrowdEstimator:
         """Learn the classifier and, where the method models them, the annotators.
 
         Parameters
         ----------
-        X : array of shape (n_items, ...), frame, or ItemSource
-            Rows of features, or images (n, height, width[, channels]).
+        X : array of shape (n_items, ...), texts, frame, or ItemSource
+            Rows of features, images (n, height, width[, channels]), or texts: a sequence or column
+            of str, or of pairs of them.
         y : LabelTable, array of shape (n_items,) or array of shape (n_items, n_annotators)
             A vector is one annotator's labels, every value a class. In an array of several
             annotators -1 (integers), NaN or None is missing.
@@ -199,12 +219,15 @@ class CrowdEstimator(FittedClassifier):
         """
         self.table_, self.gold_, self._checkpoints = table, gold, checkpoints
         self.classes_, self.versions_ = plain_names(table.classes), versions()
+        self.input_kind_ = input_kind(source)
         self.input_shape_: tuple[int, ...] = tuple(source.shape)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
-        # The user's own module may draw from torch's global generators.
-        random = Randomness(self._seed, device, lends=isinstance(self.backbone, nn.Module))
+        # The user's own module and function may draw from torch's global generators.
+        lends = isinstance(self.backbone, nn.Module) or callable(self.augment)
+        random = Randomness(self._seed, device, lends=lends)
         with deterministic():
             data = CrowdData(source, table, device, random)
+            self.augment_ = self._set_augmentation(data)
             if previous is None:
                 self.network_: nn.Module = self._build_network(data)
             with random.initial_weights():
@@ -214,6 +237,15 @@ class CrowdEstimator(FittedClassifier):
             self.history_ = self._learn(data, self._settings(self._seed))
             self.network_.eval()
             self._set_result(self._make_result(data))
+
+    def _set_augmentation(self, data: CrowdData) -> str:
+        """Set the augmentation of training batches, and return its name."""
+        is_images = self.input_kind_ == "array" and len(self.input_shape_) > 1
+        if not is_images and self.augment not in ("auto", "none"):
+            raise InputError("`augment` is for images, but the items are not: leave it out.")
+        kind = ("none" if self.augment == "auto" else self.augment) if is_images else "none"
+        data.augment = make_augmentation(kind, self.input_shape_)
+        return "own" if callable(kind) else kind
 
     # What a method defines
 
@@ -249,7 +281,10 @@ class CrowdEstimator(FittedClassifier):
         return Settings(**(defaults | given))
 
     def _build_network(self, data: CrowdData) -> nn.Module:
-        some = np.linspace(0, len(data.source) - 1, min(SAMPLE, len(data.source))).astype(np.int64)
+        n_items = len(data.source)
+        # Texts give their vocabulary, to which every text contributes.
+        size = n_items if isinstance(data.source, TextSource) else min(SAMPLE, n_items)
+        some = np.linspace(0, n_items - 1, size).astype(np.int64)
         sample = data.inputs(torch.from_numpy(some).to(data.device)).cpu()
         with data.random.lent(), data.random.initial_weights():
             return self._network_for(sample).to(data.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -16,14 +17,17 @@ from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
+from annotrace.data.augmentation import mirror
 from annotrace.errors import InputError
 from annotrace.labels.vocabulary import check_names, plain_names
 from annotrace.methods.inputs import Items, has_several_annotators, rows_to_predict
 from annotrace.methods.new_labels import mean_log_likelihood_of_new, posterior_of_new
-from annotrace.networks import Backbone, build_backbone
+from annotrace.networks import Backbone, Bags, build_backbone
+from annotrace.networks.text import texts_with_saved_codes
 from annotrace.training import (
     CrowdData,
     Epoch,
+    Inputs,
     Precision,
     Randomness,
     autocast,
@@ -42,6 +46,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
     backbone: Backbone
     precision: Precision
     device: str
+    average_flips: bool
 
     # What a method defines
 
@@ -56,7 +61,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
             modules["annotators"] = self.annotator_model_
         return modules
 
-    def _network_for(self, sample: Tensor) -> nn.Module:
+    def _network_for(self, sample: Tensor | Bags) -> nn.Module:
         """Build a network for rows like those of a sample, (n_rows, ...)."""
         return build_backbone(self.backbone, sample, self._n_outputs())
 
@@ -137,11 +142,16 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
     def _log_proba(self, data: CrowdData) -> Tensor:
         return torch.log_softmax(self.logits(data).cpu().double(), dim=1)
 
-    def _class_scores(self, inputs: Tensor) -> Tensor:
+    def _class_scores(self, inputs: Inputs) -> Tensor:
         """Return the logits of rows (n_rows, ...), shape (n_rows, n_classes)."""
         with autocast(inputs.device, self.precision):
-            logits: Tensor = self.network_(inputs)
-        return logits
+            return self._over_views(self.network_, inputs)
+
+    def _over_views(self, function: Callable[[Inputs], Tensor], inputs: Inputs) -> Tensor:
+        """Return a function of rows, its mean over images and mirror images if that is wanted."""
+        if not self.average_flips or isinstance(inputs, Bags):
+            return function(inputs)
+        return (function(inputs) + function(mirror(inputs))) / 2
 
     # Saving
 
@@ -150,6 +160,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
         return {
             "kind": "classifier",
             "custom_backbone": isinstance(self.backbone, nn.Module),
+            "input_kind": self.input_kind_,
             "input_shape": list(self.input_shape_),
             "named_rows": self.named_rows_,
             "feature_names": list(getattr(self, "feature_names_in_", [])),
@@ -161,6 +172,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
         described = run.description
         self.table_, self.gold_ = run.table, run.gold
         self.classes_ = plain_names(self.table_.classes)
+        self.input_kind_ = described["input_kind"]
         self.input_shape_ = tuple(described["input_shape"])
         self.n_features_in_ = int(np.prod(self.input_shape_))
         self.named_rows_ = described["named_rows"]
@@ -187,9 +199,12 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
         have a shape and no memory.
         """
         place = torch.device("cpu" if self._claimed_size() <= SMALL else "meta")
+        saved = run.modules.get("network", {})
         try:
+            is_text = self.input_kind_ == "text"
+            sample = texts_with_saved_codes(saved) if is_text else self._blank_rows(place)
             with place:
-                self.network_ = self._network_for(torch.zeros(2, *self.input_shape_))
+                self.network_ = self._network_for(sample)
                 self._build_modules(place)
         except (RuntimeError, TypeError, OverflowError) as error:
             reason = str(error).splitlines()[0]
@@ -197,6 +212,9 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
         run.check_modules(self.learned_modules())
         if place.type == "meta" and not isinstance(self.backbone, nn.Module):
             self.network_.to_empty(device="cpu")
+
+    def _blank_rows(self, device: torch.device) -> Tensor:
+        return torch.zeros(2, *self.input_shape_, device=device)
 
     def _claimed_size(self) -> int:
         """Return about how large all modules are, up to a factor of the hidden layers' width."""

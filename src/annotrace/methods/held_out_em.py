@@ -22,6 +22,7 @@ sentiment sentences, with a weak classifier, its accuracy may fall from .918 to 
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 import torch
@@ -32,9 +33,10 @@ from annotrace.crowd.dependence import predict_dependence
 from annotrace.crowd.dependent_annotators import DependentAnnotators
 from annotrace.crowd.dirichlet import initial_pool, update_pool
 from annotrace.crowd.em import matrices_from_counts, posterior
+from annotrace.crowd.evidence import loss_given_features, loss_given_other_labels
 from annotrace.crowd.item_difficulty import cap_doubtful, split_counts
 from annotrace.crowd.problem import CrowdProblem
-from annotrace.crowd.temperature import fit_temperature, tempered_e_step
+from annotrace.crowd.temperature import fit_temperature, match_temperature, tempered_e_step
 from annotrace.labels.table import LabelTable
 from annotrace.methods.class_repair import minimum_gain
 
@@ -79,6 +81,7 @@ class HeldOutEM:
         self.temperature = 1.0
         self.label_loss = float("inf")
         self.posterior = self.problem.votes()
+        self._target: Tensor | None = None
         self._assume_clear()
 
     def set_posterior(self, posterior: Tensor) -> None:
@@ -117,13 +120,33 @@ class HeldOutEM:
         for step in range(N_ITER):
             likelihood = self._likelihood()
             if step % CALIBRATE_EVERY == 0:
-                self.temperature = fit_temperature(self.problem, logits, likelihood)[0]
+                self.temperature = self._best_temperature(logits, likelihood)
             state, log_evidence = tempered_e_step(
                 self.problem, logits, likelihood, self.temperature
             )
             self._m_step(state)
         self.set_posterior(_sum_levels(state))
         self.label_loss = -log_evidence / self.problem.table.n_labels
+
+    def calibrate_to(self, target: Tensor) -> None:
+        """Calibrate the classifier to class probabilities too, from now on.
+
+        The temperature at which labels are most likely is too low: annotators are wrong where a
+        classifier is that learned from them. The one at which a posterior by labels alone has the
+        least cross-entropy is too high, because of its own errors. The temperature by the truth was
+        between them on all of ten sets of texts; their geometric mean is taken.
+
+        Parameters
+        ----------
+        target : Tensor of shape (n_items, n_classes)
+        """
+        self._target = target.to(self.problem.dtype)
+
+    def _best_temperature(self, logits: Tensor, likelihood: Tensor) -> float:
+        by_labels, _ = fit_temperature(self.problem, logits, likelihood)
+        if self._target is None:
+            return by_labels
+        return math.sqrt(by_labels * match_temperature(self.problem, logits, self._target))
 
     def without_gold(self, logits: Tensor) -> Tensor:
         """Return the posterior of all items by their labels and features, gold or not."""
@@ -136,6 +159,18 @@ class HeldOutEM:
         logits = logits.to(self.problem.dtype)
         loss = fit_temperature(self.problem, logits, self._likelihood())[1]
         return loss / self.problem.table.n_labels
+
+    def labels_outweigh(self, logits: Tensor) -> bool:
+        """Whether a label is predicted better by its item's other labels than by a classifier.
+
+        To be called after `count_matrices` of the posterior that the classifier has learned.
+        """
+        table, log = self.problem.table, self._held_out.log()
+        annotator, label = (torch.tensor(each).long() for each in (table.annotator, table.label))
+        likelihood = log[annotator, :, label]
+        log_prior = self.posterior.mean(0).clamp_min(1e-6).log()
+        by_labels = loss_given_other_labels(table, likelihood, log_prior)
+        return by_labels < loss_given_features(table, likelihood, logits.to(log.dtype))
 
     def matrices(self) -> Tensor:
         """Return the matrices by all labels, (n_annotators, n_classes, n_classes)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,8 +11,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from annotrace.data import ArraySource, ImageFolder, ItemSource, as_source
+from annotrace.data import ArraySource, ImageFolder, ItemSource, TextSource, as_source
 from annotrace.data.source import is_source
+from annotrace.data.texts import is_texts
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.columns import column_names, find_column
@@ -37,8 +38,8 @@ def match(
     Parameters
     ----------
     estimator : CrowdEstimator
-        Its `n_features_in_`, `feature_names_in_` and `input_shape_` are set.
-    X : array of shape (n_items, ...), frame, or ItemSource
+        Its `n_features_in_`, `feature_names_in_`, `input_kind_` and `input_shape_` are set.
+    X : array of shape (n_items, ...), texts, frame, or ItemSource
     y : LabelTable, array of shape (n_items,) or array of shape (n_items, n_annotators)
     items : array-like of shape (n_items,), optional
     classes : ndarray of shape (n_classes,), optional
@@ -141,6 +142,10 @@ def rows_to_predict(estimator: Any, X: Any) -> ItemSource:
     """Check features to predict from against those that were learned from."""
     if is_source(X):
         return _same_features(estimator, X)
+    if is_texts(X):
+        return _same_features(estimator, as_source(X))
+    if estimator.input_kind_ == "text":
+        raise InputError(f"Expected texts, as in `fit`, but got {type(X).__name__}.")
     if hasattr(X, "columns") and estimator.named_rows_:
         return _same_features(estimator, as_source(X))
     array = _as_array(estimator, X, reset=False)
@@ -153,16 +158,22 @@ def _source(estimator: Any, X: Any, items: Items, named: bool) -> ItemSource:
     vars(estimator).pop("feature_names_in_", None)
     if is_source(X):
         source = X
-    elif estimator.named_rows_:
-        source = as_source(X)
+    elif estimator.named_rows_ or is_texts(X):
+        source = as_source(X, items)
     else:
         checked = _as_array(estimator, X, reset=True)
         source = ArraySource(checked, items, columns=getattr(estimator, "feature_names_in_", None))
     if (columns := _column_names(source)) is not None:
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     estimator.n_features_in_ = int(np.prod(source.shape))
+    estimator.input_kind_ = input_kind(source)
     estimator.input_shape_ = tuple(source.shape)
     return source
+
+
+def input_kind(source: ItemSource) -> Literal["array", "text"]:
+    """Return what items are to a network: arrays of numbers, or texts."""
+    return "text" if isinstance(source, TextSource) else "array"
 
 
 def _check_nameless(X: Any) -> None:
@@ -205,10 +216,16 @@ def _as_array(estimator: Any, X: Any, reset: bool) -> NDArray[Any]:
 def _column_names(source: ItemSource) -> list[str] | None:
     """Return the names of features, if all are text (as in scikit-learn)."""
     columns = getattr(source, "columns", None)
+    if isinstance(source, TextSource) and source.shape == (1,):
+        return None  # Whatever the only column is called.
     return columns if columns and all(isinstance(name, str) for name in columns) else None
 
 
 def _same_features(estimator: Any, source: ItemSource) -> ItemSource:
+    if input_kind(source) != estimator.input_kind_:
+        words = {"array": "features or images", "text": "texts"}
+        wanted, got = words[estimator.input_kind_], words[input_kind(source)]
+        raise InputError(f"Expected {wanted}, as in `fit`, but got {got}.")
     columns, learned = _column_names(source), getattr(estimator, "feature_names_in_", None)
     if columns is not None and learned is not None and columns != learned.tolist():
         raise InputError(

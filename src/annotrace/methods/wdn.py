@@ -28,7 +28,7 @@ from annotrace.methods.recipe import Trial
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.warm_start import Previous
 from annotrace.parameters import Count
-from annotrace.training import Batch, CrowdData, Epoch, Settings
+from annotrace.training import Batch, CrowdData, Epoch, Inputs, Settings
 
 HEADS_AT_ONCE = 256
 SPARSE_ABOVE = 1_000
@@ -158,8 +158,10 @@ class WeightedDoctorNet(NetworkEstimator):
         ]
         return torch.stack(parts).sum(0).clamp_min(1e-12)
 
-    def _class_scores(self, inputs: Tensor) -> Tensor:
-        return self._averaged(self.network_(inputs).float()).log()
+    def _class_scores(self, inputs: Inputs) -> Tensor:
+        return self._over_views(
+            lambda rows: self._averaged(self.network_(rows).float()).log(), inputs
+        )
 
     def _n_outputs(self) -> int:
         return self.table_.n_classes if isinstance(self.backbone, nn.Module) else self.width

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from annotrace.errors import InputError
 from annotrace.networks.architectures import cnn4, mlp, resnet9, resnet50
+from annotrace.networks.bags import Bags
 from annotrace.networks.inputs import ImageInput, fit_standardize
+from annotrace.networks.text import fit_text_layer
 
 Backbone: TypeAlias = str | nn.Module
 
@@ -23,22 +25,23 @@ _IMAGE_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "resnet50": resnet50,
 }
 BACKBONES = ("linear", "mlp", *_IMAGE_NETWORKS)
+_TEXT_WIDTH, _TEXT_STD = 32, 0.5
 _MIN_SIDE = {"cnn": 4, "cnn-wide": 4, "resnet9": 8, "resnet50": 1}
 """Minimum height and width of images: pooling reduces them to one pixel."""
 
 
-def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Module:
+def build_backbone(backbone: Backbone, sample: Tensor | Bags, n_classes: int) -> nn.Module:
     """Return a network that maps stored rows to logits.
 
     Parameters
     ----------
     backbone : str or nn.Module
-        One of `BACKBONES`; "auto" for "mlp" on features and "cnn" on images; or your own module,
-        which is copied. Its inputs are float32 and not standardised (images: channels first, uint8
-        scaled to 0 to 1).
-    sample : Tensor of shape (n, ...)
-        Stored rows, from which mean and standard deviation are estimated. If it is on the meta
-        device, your own module is not tried on it.
+        One of `BACKBONES`; "auto" for "mlp" on features, "cnn" on images and "linear" on texts; or
+        your own module, which is copied. Its inputs are float32 and not standardised (images:
+        channels first, uint8 scaled to 0 to 1).
+    sample : Tensor of shape (n, ...), or Bags
+        Stored rows, from which mean and standard deviation are estimated, or texts, whose n-grams
+        are used. If it is on the meta device, your own module is not tried on it.
     n_classes : int
 
     Returns
@@ -46,6 +49,8 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
     nn.Module
         Maps rows (n, ...) in the stored type to logits (n, n_classes).
     """
+    if isinstance(sample, Bags):
+        return _text_network(backbone, sample, n_classes)
     is_images = sample.dim() > 2
     if isinstance(backbone, nn.Module):
         network = copy.deepcopy(backbone)
@@ -71,6 +76,20 @@ def build_backbone(backbone: Backbone, sample: Tensor, n_classes: int) -> nn.Mod
     raise InputError(
         f"Expected `backbone` to be a torch module, 'auto' or one of {', '.join(BACKBONES)}, "
         f"but got {backbone!r}."
+    )
+
+
+def _text_network(backbone: Backbone, sample: Bags, n_classes: int) -> nn.Module:
+    """Return a network on texts, whose first child is linear, so that its output can be mixed."""
+    if backbone in ("auto", "linear"):
+        return nn.Sequential(fit_text_layer(sample, n_classes), nn.Sequential())
+    if backbone == "mlp":
+        layer = fit_text_layer(sample, _TEXT_WIDTH)
+        nn.init.normal_(layer.weight, std=_TEXT_STD)
+        return nn.Sequential(layer, nn.Sequential(nn.ReLU(), nn.Linear(_TEXT_WIDTH, n_classes)))
+    raise InputError(
+        f"Expected `backbone` for texts to be 'auto', 'linear' or 'mlp', but got {backbone!r}. For "
+        "another network, encode the texts first: `annotrace.data.encode`, or --encoder."
     )
 
 

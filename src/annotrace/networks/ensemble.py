@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from annotrace.networks.text import TextLayer, stack_text_layers
+
 
 class Ensemble(nn.Module):
     """Networks with common input stages and separate weights.
@@ -33,7 +35,9 @@ class Ensemble(nn.Module):
         super().__init__()
         self.size = len(networks)
         *stages, _ = networks[0].children()
-        self.stage = nn.Sequential(*stages)
+        first = [next(network.children()) for network in networks]
+        texts = [layer for layer in first if isinstance(layer, TextLayer)]
+        self.stage = stack_text_layers(texts) if texts else nn.Sequential(*stages)
         bodies = [list(network.children())[-1] for network in networks]
         self.bodies = _Stacked(bodies) if _is_perceptron(bodies[0]) else _Separate(bodies)
         self.register_buffer("temperature", torch.ones((), device="cpu"))
@@ -46,6 +50,8 @@ class Ensemble(nn.Module):
         rows : Tensor of shape (n_rows, ...)
             The output of `stage`, mixed or not.
         """
+        if isinstance(self.stage, TextLayer):  # It has made a row for each network.
+            rows = rows.transpose(0, 1)
         logits: Tensor = self.bodies(rows)
         return logits
 
@@ -71,7 +77,7 @@ class Ensemble(nn.Module):
         share : float
             0 keeps the weights, 1 replaces them.
         """
-        for own, other in zip(self.bodies.parameters(), fresh.bodies.parameters(), strict=True):
+        for own, other in zip(self.parameters(), fresh.parameters(), strict=True):
             own.lerp_(other, share)
 
 

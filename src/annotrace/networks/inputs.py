@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from annotrace.errors import InputError
+from annotrace.data.augmentation import as_channels_first, image_layout
 
 
 class ImageInput(nn.Module):
@@ -22,23 +22,12 @@ class ImageInput(nn.Module):
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()
-        if len(shape) == 2:
-            self.channels, self.channels_last = 1, True
-        elif len(shape) == 3 and (shape[-1] in (1, 3) or shape[0] in (1, 3)):
-            self.channels_last = shape[-1] in (1, 3)
-            self.channels = shape[-1] if self.channels_last else shape[0]
-        else:
-            raise InputError(
-                "Expected images of shape (height, width), (height, width, channels) or "
-                f"(channels, height, width) with 1 or 3 channels, but got {shape}."
-            )
+        self.layout = image_layout(shape)
+        self.channels = self.layout.n_channels
 
     def forward(self, images: Tensor) -> Tensor:
         """Convert a batch."""
-        x = images.float() / 255 if images.dtype == torch.uint8 else images.float()
-        if x.dim() == 3:
-            x = x.unsqueeze(-1)
-        return x.permute(0, 3, 1, 2) if self.channels_last else x
+        return as_channels_first(images, self.layout)
 
 
 class Standardize(nn.Module):

@@ -1,8 +1,9 @@
 """The training loop, batches, devices, random numbers, optimisers, checkpoints and CUDA graphs."""
 
-from annotrace.training.batches import Batch, CrowdData
+from annotrace.devices import pick_device
+from annotrace.training.batches import Batch, CrowdData, Inputs
 from annotrace.training.checkpoint import CheckpointSeries, fingerprint
-from annotrace.training.devices import Precision, autocast, deterministic, pick_device
+from annotrace.training.devices import Precision, autocast, deterministic
 from annotrace.training.history import Callback, Epoch, best_epoch, held_out_loss, join_histories
 from annotrace.training.loop import check_finite, train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
@@ -16,6 +17,7 @@ __all__ = [
     "CheckpointSeries",
     "CrowdData",
     "Epoch",
+    "Inputs",
     "Mixture",
     "Precision",
     "Randomness",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,10 +14,14 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from annotrace.data import ItemSource
+from annotrace.data import ItemSource, TextSource
+from annotrace.data.augmentation import Augmentation
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import sort_within_items
+from annotrace.networks.bags import Bags
 from annotrace.training.randomness import Randomness
+
+Inputs: TypeAlias = Tensor | Bags
 
 DIGEST_ROWS = 1_000
 EVALUATION_BATCH = 1024
@@ -29,7 +33,7 @@ class Batch:
 
     Attributes
     ----------
-    inputs : Tensor of shape (n_rows, ...)
+    inputs : Tensor of shape (n_rows, ...), or Bags
         In their stored type.
     item : LongTensor of shape (n_rows,)
         The item of each row.
@@ -37,7 +41,7 @@ class Batch:
         The row of `inputs`, the annotator and the class of each label.
     """
 
-    inputs: Tensor
+    inputs: Inputs
     item: Tensor
     row: Tensor
     annotator: Tensor
@@ -58,7 +62,14 @@ class CrowdData:
     device : torch.device
     random : Randomness, optional
         Where everything that learns from these data draws random numbers; seed 0 by default.
+
+    Attributes
+    ----------
+    augment : Augmentation or None
+        Applied to the inputs of training batches.
     """
+
+    augment: Augmentation | None = None
 
     def __init__(
         self,
@@ -69,8 +80,7 @@ class CrowdData:
     ) -> None:
         self.source, self.table, self.device = source, table, device
         self.random = Randomness(0, device) if random is None else random
-        array = getattr(source, "X", None)
-        self._inputs = None if array is None else as_tensor(array).to(device)
+        self._inputs = _resident_inputs(source, device)
         self._offsets = torch.from_numpy(table.offsets.copy()).to(device)
         in_order = sort_within_items(table.offsets, table.annotator, table.label, table.n_classes)
         self._annotator, self._label = (torch.from_numpy(codes).to(device) for codes in in_order)
@@ -83,8 +93,8 @@ class CrowdData:
         empty = LabelTable.from_codes(none, none, none, n_items=len(source), **sizes)
         return cls(source, empty, device)
 
-    def inputs(self, item: Tensor) -> Tensor:
-        """Return the inputs of items in their stored type, shape (n_rows, ...)."""
+    def inputs(self, item: Tensor) -> Inputs:
+        """Return the inputs of items in their stored type, (n_rows, ...), or the bags of texts."""
         if self._inputs is not None:
             return self._inputs.index_select(0, item)
         return as_tensor(self.source.load(item.cpu().numpy())).to(self.device)
@@ -93,15 +103,17 @@ class CrowdData:
     def digest(self) -> str:
         """A hash of the number, shape and type of the items, and of a sample of them."""
         rows = np.linspace(0, len(self.source) - 1, min(DIGEST_ROWS, len(self.source)))
-        sample = self.inputs(torch.from_numpy(rows.astype(np.int64)).to(self.device)).cpu().numpy()
-        digest = hashlib.sha256(repr((len(self.source), sample.shape, sample.dtype.str)).encode())
-        digest.update(sample.tobytes())
+        sample = self.inputs(torch.from_numpy(rows.astype(np.int64)).to(self.device)).cpu()
+        digest = hashlib.sha256(repr((len(self.source), self.source.shape)).encode())
+        parts = sample.tensors if isinstance(sample, Bags) else (sample,)
+        for part in map(Tensor.numpy, parts):
+            digest.update(part.dtype.str.encode() + part.tobytes())
         return digest.hexdigest()
 
     @property
     def resident(self) -> bool:
-        """Whether all inputs are on the device."""
-        return self._inputs is not None
+        """Whether all inputs are on the device, in rows of one size."""
+        return isinstance(self._inputs, Tensor)
 
     def count_labels(self, items: Tensor, size: int) -> list[int]:
         """Return the number of labels in each batch of `size` consecutive items."""
@@ -139,6 +151,14 @@ class CrowdData:
         """
         return Batch(self.inputs(item), item, *self.labels(item, n_labels))
 
+    def training_batch(self, item: Tensor, n_labels: int | None = None) -> Batch:
+        """Return items with their labels as in `batch`, their inputs augmented."""
+        batch = self.batch(item, n_labels)
+        if self.augment is None:
+            return batch
+        assert isinstance(batch.inputs, Tensor)
+        return replace(batch, inputs=self.augment(batch.inputs, self.random.generator))
+
     def batches(self, items: Tensor, size: int = EVALUATION_BATCH) -> Iterator[Batch]:
         """Yield batches of at most `size` items, in the given order."""
         for item in items.split(size):
@@ -156,6 +176,13 @@ class CrowdData:
         items = torch.arange(len(self.source), device=self.device)
         with self.random.lent():
             return torch.cat([function(item) for item in items.split(EVALUATION_BATCH)])
+
+
+def _resident_inputs(source: ItemSource, device: torch.device) -> Inputs | None:
+    if isinstance(source, TextSource):
+        return Bags.from_matrix(source.ngrams).to(device)
+    array = getattr(source, "X", None)
+    return None if array is None else as_tensor(array).to(device)
 
 
 def as_tensor(array: NDArray[Any]) -> Tensor:

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -197,4 +198,6 @@ def _as_bytes(value: Any) -> bytes:
         return b"".join([repr(value).encode(), *(weight.tobytes() for weight in weights)])
     if isinstance(value, np.ndarray):
         return repr((value.shape, value.dtype.str)).encode() + value.tobytes()
+    if isinstance(value, FunctionType):  # Its repr has an address.
+        return f"{value.__module__}.{value.__qualname__}".encode()
     return repr(value).encode()

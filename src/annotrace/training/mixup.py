@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from annotrace.training.batches import Batch
+from annotrace.training.batches import Batch, Inputs
 
 
 class Mixture(NamedTuple):
@@ -64,14 +64,15 @@ def draw_mixture(
     return Mixture(weight, partner)
 
 
-def mixed_logits(network: nn.Module, inputs: Tensor, mixture: Mixture) -> Tensor:
+def mixed_logits(network: nn.Module, inputs: Inputs, mixture: Mixture) -> Tensor:
     """Return the logits of mixed rows, shape (n_rows, n_classes).
 
     Parameters
     ----------
     network : nn.Module
-        Its first child converts stored rows to floats, which are mixed.
-    inputs : Tensor of shape (n_rows, ...)
+        Its first child converts stored rows to floats, which are mixed, by a function that is
+        linear apart from a constant.
+    inputs : Tensor of shape (n_rows, ...), or Bags
         In their stored type.
     mixture : Mixture
     """

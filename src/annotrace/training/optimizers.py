@@ -1,4 +1,4 @@
-"""The optimisers of a training: Adam, and a row-wise Adam for sparse gradients."""
+"""The optimisers of a training: Adam, a row-wise Adam for sparse gradients, and momentum."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def parameter_groups(
     """Return the parameters of modules as groups for an optimiser.
 
     The parameters of a layer with an `lr_scale` (a `Confusion`) get the learning rate times that
-    factor and no weight decay.
+    factor, and no weight decay unless the layer has a `momentum` (a `TextLayer`).
 
     Parameters
     ----------
@@ -127,26 +127,34 @@ def parameter_groups(
         groups.append({"params": network, "lr": lr, "weight_decay": weight_decay})
     for layer in layers:
         rate = lr * float(layer.lr_scale)  # type: ignore[arg-type]
+        decay = weight_decay if hasattr(layer, "momentum") else 0.0
         for parameter in layer.parameters():
-            groups.append({"params": [parameter], "lr": rate, "weight_decay": 0.0})
+            groups.append({"params": [parameter], "lr": rate, "weight_decay": decay})
     return groups
 
 
 def make_optimizers(network: nn.Module, *, lr: float, weight_decay: float) -> list[Optimizer]:
-    """Return Adam for dense gradients, and a `RowAdam` per layer with sparse gradients."""
+    """Return Adam, a `RowAdam` per layer with sparse gradients, and SGD for those with momentum."""
     groups = parameter_groups(network, lr=lr, weight_decay=weight_decay)
-    sparse = {
-        id(layer.weight)
-        for layer in network.modules()
-        if hasattr(layer, "lr_scale") and getattr(layer, "sparse", False)
+    layers = [layer for layer in network.modules() if hasattr(layer, "lr_scale")]
+    sparse = {id(layer.weight) for layer in layers if getattr(layer, "sparse", False)}
+    momentum = {
+        id(parameter): float(layer.momentum)  # type: ignore[arg-type]
+        for layer in layers
+        if hasattr(layer, "momentum")
+        for parameter in layer.parameters()
     }
-    dense_groups = [group for group in groups if id(group["params"][0]) not in sparse]
-    optimizers: list[Optimizer] = []
-    if dense_groups:
-        optimizers.append(torch.optim.Adam(dense_groups, fused=True))
+    dense_groups, optimizers = [], list[Optimizer]()
     for group in groups:
-        if id(group["params"][0]) in sparse:
+        first = id(group["params"][0])
+        if first in sparse:
             optimizers.append(RowAdam(group["params"], lr=group["lr"]))
+        elif first in momentum:
+            optimizers.append(torch.optim.SGD([group], momentum=momentum[first], nesterov=True))
+        else:
+            dense_groups.append(group)
+    if dense_groups:
+        optimizers.insert(0, torch.optim.Adam(dense_groups, fused=True))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
@@ -157,6 +165,8 @@ def state_shapes(optimizer: Optimizer, parameter: Tensor) -> dict[str, torch.Siz
     """Return the shapes of what an optimiser of `make_optimizers` keeps for a parameter."""
     if isinstance(optimizer, RowAdam):
         return {"averages": torch.Size((len(parameter), 2 * parameter[0].numel() + 2))}
+    if isinstance(optimizer, torch.optim.SGD):
+        return {"momentum_buffer": parameter.shape}
     return {"step": torch.Size(), "exp_avg": parameter.shape, "exp_avg_sq": parameter.shape}
 
 

@@ -47,7 +47,7 @@ def test_defaults_are_valid(make, name):
         ("trace", "checkpoint", 3, "text, a path or None"),
         ("auto", "n_folds", 1, "a whole number of at least 2"),
         ("auto", "n_iter", 0, "a whole number larger than 0"),
-        ("auto", "init", "x", "'trace' or 'votes'"),
+        ("auto", "init", "x", "'auto', 'labels', 'trace' or 'votes'"),
         ("gem", "smoothing", -1, "a number of at least 0"),
         ("soft-bootstrap", "beta", 2, "a number from 0 to 1"),
         ("vanilla", "targets", "some", "'majority' or 'every'"),

@@ -364,10 +364,13 @@ _features(
 _features("features above float32", lambda: _with(1e39), error=InputError, message="divide the")
 _features(
     "features of text",
-    lambda: np.full((N_ITEMS, 2), "a"),
+    lambda: np.full((N_ITEMS, 3), "a"),
     error=InputError,
     message="numeric values",
 )
+_features("the same text of all", lambda: np.full(N_ITEMS, "a"))
+_features("pairs of the same text", lambda: np.full((N_ITEMS, 2), "a"))
+_features("texts without words", lambda: [" "] * N_ITEMS, error=InputError, message="no words")
 _features("no features", lambda: np.empty((N_ITEMS, 0)), error=InputError, message="0 feature")
 _features("no rows", lambda: np.empty((0, 3)), error=InputError, message="0 sample")
 _features(

@@ -89,6 +89,8 @@ def is_texts(X: Any) -> bool:
         return _is_frame_of_texts(X)
     if isinstance(X, str | bytes | dict) or not hasattr(X, "__getitem__"):
         return False
+    if hasattr(X, "toarray"):  # Sparse; see scikit-learn's message.
+        return False
     if isinstance(X, np.ndarray) and (X.dtype.kind not in "OUT" or not 1 <= X.ndim <= PAIR):
         return False
     return _are_texts(_as_list(X[:FIRST_ROWS]))

@@ -84,8 +84,7 @@ def _text_network(backbone: Backbone, sample: Bags, n_classes: int) -> nn.Module
     if backbone in ("auto", "linear"):
         return nn.Sequential(fit_text_layer(sample, n_classes), nn.Sequential())
     if backbone == "mlp":
-        layer = fit_text_layer(sample, _TEXT_WIDTH)
-        nn.init.normal_(layer.weight, std=_TEXT_STD)
+        layer = fit_text_layer(sample, _TEXT_WIDTH, _TEXT_STD)
         return nn.Sequential(layer, nn.Sequential(nn.ReLU(), nn.Linear(_TEXT_WIDTH, n_classes)))
     raise InputError(
         f"Expected `backbone` for texts to be 'auto', 'linear' or 'mlp', but got {backbone!r}. For "

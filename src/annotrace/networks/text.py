@@ -78,8 +78,8 @@ class TextLayer(nn.Module):
         return weights / norms[row, block].clamp_min(1e-12)
 
 
-def fit_text_layer(sample: Bags, width: int) -> TextLayer:
-    """Return a layer for texts like those of a sample, with weights of 0.
+def fit_text_layer(sample: Bags, width: int, std: float = 0.0) -> TextLayer:
+    """Return a layer for texts like those of a sample.
 
     Parameters
     ----------
@@ -88,10 +88,13 @@ def fit_text_layer(sample: Bags, width: int) -> TextLayer:
         weighs: idf = 1 + log((1 + n_texts) / (1 + n_texts with it)), as in scikit-learn.
     width : int
         Features of the output.
+    std : float
+        Standard deviation of the initial weights.
     """
     codes, n_texts = _frequent_codes(sample)
     idf = 1 + torch.log((1 + len(sample)) / (1 + n_texts))
-    return TextLayer(codes, idf, torch.zeros(len(codes), width), torch.zeros(width))
+    weight = std * nn.Embedding(len(codes), width).weight.detach()
+    return TextLayer(codes, idf, weight, torch.zeros(width))
 
 
 def stack_text_layers(layers: Sequence[TextLayer]) -> TextLayer:

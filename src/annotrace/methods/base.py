@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -16,11 +17,12 @@ from torch import Tensor, nn
 from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.data import ItemSource, TextSource
-from annotrace.data.augmentation import OwnFunction, make_augmentation
+from annotrace.data.augmentation import KINDS, Kind, OwnFunction, make_augmentation
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.vocabulary import plain_names
+from annotrace.methods.augmentation_choice import choose_augmentation
 from annotrace.methods.fitted_classifier import FittedClassifier
 from annotrace.methods.inputs import (
     Items,
@@ -30,7 +32,7 @@ from annotrace.methods.inputs import (
 )
 from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.warm_start import Previous
-from annotrace.networks import Backbone
+from annotrace.networks import Backbone, Bags, build_backbone
 from annotrace.parameters import (
     Count,
     NotNegative,
@@ -227,7 +229,7 @@ class CrowdEstimator(FittedClassifier):
         random = Randomness(self._seed, device, lends=lends)
         with deterministic():
             data = CrowdData(source, table, device, random)
-            self.augment_ = self._set_augmentation(data)
+            self._set_augmentation(data, previous)
             if previous is None:
                 self.network_: nn.Module = self._build_network(data)
             with random.initial_weights():
@@ -238,14 +240,26 @@ class CrowdEstimator(FittedClassifier):
             self.network_.eval()
             self._set_result(self._make_result(data))
 
-    def _set_augmentation(self, data: CrowdData) -> str:
-        """Set the augmentation of training batches, and return its name."""
+    def _set_augmentation(self, data: CrowdData, previous: Previous | None) -> None:
+        """Set the augmentation of training batches, as given or chosen."""
         is_images = self.input_kind_ == "array" and len(self.input_shape_) > 1
         if not is_images and self.augment not in ("auto", "none"):
             raise InputError("`augment` is for images, but the items are not: leave it out.")
-        kind = ("none" if self.augment == "auto" else self.augment) if is_images else "none"
+        kind = self.augment if is_images else "none"
+        if kind == "auto":
+            kind = self._choose_augmentation(data, previous)
         data.augment = make_augmentation(kind, self.input_shape_)
-        return "own" if callable(kind) else kind
+        self.augment_ = "own" if callable(kind) else kind
+
+    def _choose_augmentation(self, data: CrowdData, previous: Previous | None) -> Kind:
+        """Choose by held-out labels, or as the previous fit, or as the paper, which uses none."""
+        if previous is not None and self.augment_ in KINDS:
+            return self.augment_
+        if getattr(self, "protocol", "default") == "paper" or self.validation_fraction == 0:
+            return "none"
+        network = partial(build_backbone, self.backbone, n_classes=self.table_.n_classes)
+        build = partial(self._new_network, data, network)
+        return choose_augmentation(data, self._settings(self._seed), build, self._run)
 
     # What a method defines
 
@@ -281,13 +295,19 @@ class CrowdEstimator(FittedClassifier):
         return Settings(**(defaults | given))
 
     def _build_network(self, data: CrowdData) -> nn.Module:
+        return self._new_network(data, self._network_for)
+
+    def _new_network(
+        self, data: CrowdData, build: Callable[[Tensor | Bags], nn.Module]
+    ) -> nn.Module:
+        """Build a network for rows like those of a sample of the data."""
         n_items = len(data.source)
         # Texts give their vocabulary, to which every text contributes.
         size = n_items if isinstance(data.source, TextSource) else min(SAMPLE, n_items)
         some = np.linspace(0, n_items - 1, size).astype(np.int64)
         sample = data.inputs(torch.from_numpy(some).to(data.device)).cpu()
         with data.random.lent(), data.random.initial_weights():
-            return self._network_for(sample).to(data.device)
+            return build(sample).to(data.device)
 
     def _labelled(self) -> NDArray[np.intp]:
         """Return the items to learn from: those with labels or a gold class."""

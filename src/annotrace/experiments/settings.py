@@ -151,7 +151,11 @@ def setting_names(method: str) -> set[str]:
 
 
 def make_estimator(method: str, settings: Mapping[str, Any], **more: Any) -> CrowdEstimator:
-    """Return an unfitted estimator for the settings of a run."""
+    """Return an unfitted estimator for the settings of a run.
+
+    Images are not augmented unless the settings say so, as in the paper.
+    """
+    settings = {"augment": "none", **settings}
     name, _ = VARIANTS.get(method, (method, {}))
     estimator: Any = METHODS[name].factory
     own = {each.name for each in fields(estimator)}

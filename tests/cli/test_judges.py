@@ -106,10 +106,10 @@ def test_nothing_is_overwritten_unless_asked(run, annotrace):
     ("options", "message"),
     [
         (("--gold", "nothing.csv"), "nothing.csv"),
-        (("--gold", "labels.csv"), "in a row above. Keep one."),
+        (("--gold", "labels.csv"), ". Keep one."),
         (("--kind", "colour"), "has no column 'colour'"),
-        (("--kind", "label"), "in a row above. Keep one."),
-        (("--kind", "week"), "in a row above. Keep one."),
+        (("--kind", "label"), ". Keep one."),
+        (("--kind", "week"), ". Keep one."),
         (("--time", "year"), "has no column 'year'"),
         (("--cost", "gold.csv"), "has no column 'cost'"),
         (("--model-of", "nothing.csv"), "nothing.csv"),

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
-
 
 @pytest.mark.parametrize(
     "args",
@@ -31,13 +29,6 @@ def test_seeds_out_of_range_are_rejected(annotrace, args, message):
     result = annotrace(*args)
     assert result.exit_code == 2
     assert message in result.stderr
-
-
-@pytest.mark.parametrize("given", [(), ("--features", "features.npz", "--images", "photos")])
-def test_either_features_or_images(annotrace, crowd, given):
-    result = annotrace("fit", "labels.csv", *COLUMNS, *given, "--out", "run")
-    assert result.exit_code == 2
-    assert "either --features FILE or --images FOLDER" in result.stderr
 
 
 @pytest.fixture

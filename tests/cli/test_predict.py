@@ -32,7 +32,7 @@ def test_rows_without_names_are_positions(annotrace, run):
         (("run", "--features", "features.npz", "--out", "no/p.csv"), "there is no folder 'no'"),
         (("run", "--features", "features.npz", "--out", "labels.csv"), "already exists"),
         (("run", "--features", "features.npz", "--out", "run"), "run is a folder"),
-        (("run", "--images", "photos", "--out", "p.csv"), "run was fitted on features, not on im"),
+        (("run", "--images", "photos", "--out", "p.csv"), "on features; use --features instead"),
         (("labels-only", "--features", "features.npz", "--out", "p.csv"), "no classifier"),
     ],
 )

@@ -77,8 +77,11 @@ def test_several_files_are_read_together(tmp_path):
 
 
 def test_wide_tables_have_no_further_columns(tmp_path):
+    columns = LabelColumns([write(tmp_path, "item,gpt,qwen\na,yes,no\nb,no,no\n")], ColumnNames())
     with pytest.raises(InputError, match="needs one row per label"):
-        LabelColumns([write(tmp_path, "item,gpt,qwen\na,yes,no\nb,no,no\n")], ColumnNames())
+        columns.by_annotator("gpt")
+    with pytest.raises(InputError, match="needs one row per label"):
+        columns.by_label("gpt")
 
 
 def test_arrays_have_no_names(tmp_path):

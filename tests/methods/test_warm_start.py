@@ -60,7 +60,7 @@ def test_annotators_keep_their_matrices_by_name():
 
 def test_items_keep_their_folds_by_name():
     table = at.LabelTable.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 0])
-    previous = Previous(table, (2,), None, None, np.array([1, 0, 1]), {})
+    previous = Previous(table, "array", (2,), None, None, None, np.array([1, 0, 1]), {})
     more = at.LabelTable.from_codes([0, 3], [0, 0], [0, 1])
     assert previous.folds(more).tolist() == [1, 0, 1, -1]
 

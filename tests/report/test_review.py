@@ -12,9 +12,13 @@ def no_picture(item):
     return ""
 
 
+def no_texts(item):
+    return []
+
+
 def test_the_least_certain_items_come_first(trained):
     result = view_of(trained)
-    found = uncertain_items(result, no_picture)
+    found = uncertain_items(result, no_picture, no_texts)
     order = np.argsort(trained.confidence_, kind="stable")
     expected = [k for k in order[:SHOWN] if trained.confidence_[k] < 0.8]
     assert [item.name for item in found] == trained.table_.items[expected].tolist()
@@ -26,7 +30,7 @@ def test_the_least_certain_items_come_first(trained):
 
 
 def test_an_item_shows_its_labels_and_who_disagrees(trained):
-    item = uncertain_items(view_of(trained), lambda item: f"picture {item}")[0]
+    item = uncertain_items(view_of(trained), lambda item: f"picture {item}", no_texts)[0]
     table = trained.table_
     k = table.items.tolist().index(item.name)
     rows = slice(*table.offsets[k : k + 2])
@@ -45,13 +49,13 @@ def test_long_lists_of_labels_are_cut_and_items_without_labels_are_left_out(made
     table = at.LabelTable.from_codes(np.zeros(30, int), np.arange(30), np.arange(30) % 2, n_items=2)
     even = np.full((2, 2), 0.5)
     result = made_up(table, even, np.full((30, 2, 2), 0.5))
-    found = uncertain_items(result, no_picture)
+    found = uncertain_items(result, no_picture, no_texts)
     assert len(found) == 1
     assert (len(found[0].labels), found[0].n_more_labels) == (12, 18)
 
 
 def test_suspect_labels_are_those_the_posterior_speaks_against(aggregated):
-    found = suspect_labels(view_of(aggregated), no_picture)
+    found = suspect_labels(view_of(aggregated), no_picture, no_texts)
     rights = [label.probability for label in found]
     assert rights == sorted(rights)
     assert all(label.label != label.estimate.name for label in found)
@@ -68,7 +72,7 @@ def misled():
 
 
 def test_python_ranks_labels_as_the_page_does(misled):
-    page = suspect_labels(view_of(misled), no_picture)
+    page = suspect_labels(view_of(misled), no_picture, no_texts)
     frame = misled.suspect_labels(SHOWN)
     frame = frame.filter(frame["label"] != frame["likeliest"])
     assert [(label.item, label.annotator) for label in page] == [
@@ -79,7 +83,7 @@ def test_python_ranks_labels_as_the_page_does(misled):
 
 
 def test_plots_draw_the_items_that_the_page_lists(misled):
-    page = uncertain_items(view_of(misled), no_picture)
+    page = uncertain_items(view_of(misled), no_picture, no_texts)
     axes = at.plots.items(misled, top=60)
     drawn = [tick.get_text() for tick in axes.yaxis.get_ticklabels()]
     assert page
@@ -90,7 +94,11 @@ def test_plots_draw_the_items_that_the_page_lists(misled):
 def test_nothing_is_listed_if_there_are_no_labels(made_up):
     table = at.LabelTable.from_codes([], [], [], n_items=0, n_annotators=0, n_classes=2)
     result = made_up(table, np.empty((0, 2)), np.empty((0, 2, 2)))
-    assert uncertain_items(result, no_picture) == suspect_labels(result, no_picture) == []
+    assert (
+        uncertain_items(result, no_picture, no_texts)
+        == suspect_labels(result, no_picture, no_texts)
+        == []
+    )
 
 
 def test_an_item_says_if_another_class_is_more_probable(made_up):
@@ -99,6 +107,6 @@ def test_an_item_says_if_another_class_is_more_probable(made_up):
     posterior = np.array([[0.6, 0.4], [0.3, 0.7]])
     chances = np.array([[0.45, 0.55], [0.3, 0.7]])
     view = replace(made_up(table, posterior, np.eye(2)[None]), posterior=chances)
-    first, second = uncertain_items(view, no_picture)
+    first, second = uncertain_items(view, no_picture, no_texts)
     assert (first.choices[0].name, first.has_likelier_class) == ("0", True)
     assert (second.choices[0].name, second.has_likelier_class) == ("1", False)

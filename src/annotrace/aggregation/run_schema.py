@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ MAX_ROW = 2**26
 
 TOLERANCE = 1e-4
 """Rows of float32 that sum to one differ from it by less."""
+
+ShortText: TypeAlias = Annotated[str, Rule("a short text", lambda text: len(text) < 5000)]
 
 _KINDS = {"f": "numbers", "i": "whole numbers", "b": "booleans"}
 
@@ -50,6 +52,16 @@ class EpochRecord(TypedDict):
     loss: Number
     held_out: Number | None
     seconds: NotNegative
+
+
+class EncoderFields(TypedDict):
+    """The fields of `annotrace.data.EncoderRecord`."""
+
+    name: ShortText
+    kind: Literal["text", "pairs", "images"]
+    origin: Literal["hub", "folder", "function"]
+    fingerprint: ShortText
+    revision: ShortText | None
 
 
 class CandidateScore(TypedDict):
@@ -100,6 +112,7 @@ class ClassifierRecord(RunRecord):
     ]
     named_rows: bool
     feature_names: list[str]
+    encoder: EncoderFields | None
     history: list[EpochRecord]
 
 

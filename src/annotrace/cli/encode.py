@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from annotrace.cli.item_sources import choose_cache, describe_encoded
 from annotrace.cli.limits import ReadingCommand, limit_options
 from annotrace.cli.options import (
     PATH,
     Images,
+    cache_option,
     device_option,
     follow_links_option,
     max_pixels_option,
+    no_cache_option,
     out_options,
     quiet_option,
 )
 from annotrace.cli.output import check_file, echo_warnings
-
-if TYPE_CHECKING:
-    from annotrace.data import EncodedSource
 
 
 @click.command(cls=ReadingCommand, short_help="Encode texts or images as features with a model.")
@@ -48,13 +48,8 @@ if TYPE_CHECKING:
     help="Items that the model encodes at a time.",
 )
 @device_option
-@click.option(
-    "--cache",
-    type=PATH,
-    metavar="FOLDER",
-    help="Folder of the cache.  [default: annotrace/encodings among the caches of the user]",
-)
-@click.option("--no-cache", is_flag=True, help="Encode all items, and keep nothing but --out.")
+@cache_option
+@no_cache_option
 @follow_links_option
 @max_pixels_option
 @quiet_option
@@ -94,8 +89,7 @@ def encode(
     import annotrace.data
 
     check_file(out, overwrite)
-    if no_cache and cache is not None:
-        raise click.UsageError("Give --cache FOLDER or --no-cache, not both.")
+    folder = choose_cache(cache, no_cache)
     items, names = _read_images(input, reading) if input.is_dir() else _read_texts(input, reading)
     with echo_warnings("cache"):
         encoded = annotrace.data.encode(
@@ -104,12 +98,14 @@ def encode(
             names=names,
             batch_size=batch_size,
             device=device,
-            cache=False if no_cache else cache,
+            cache=folder,
             verbose=not quiet,
         )
     encoded.write(out)
     if not quiet:
-        click.echo(_describe(encoded, out))
+        file = shlex.quote(str(out))
+        click.echo(f"{describe_encoded(encoded)}\nWrote {file}.")
+        click.echo(f"Next: annotrace fit LABELS --features {file} --out run")
 
 
 def _read_images(folder: Path, reading: dict[str, Any]) -> tuple[Any, None]:
@@ -119,24 +115,10 @@ def _read_images(folder: Path, reading: dict[str, Any]) -> tuple[Any, None]:
     return Images(folder, options).open(), None
 
 
-def _read_texts(path: Path, reading: dict[str, Any]) -> tuple[list[Any], list[str]]:
+def _read_texts(path: Path, reading: dict[str, Any]) -> tuple[list[Any], list[str] | None]:
     from annotrace.labels.side_tables import read_texts
     from annotrace.limits import Limits
 
     limits = Limits(**reading["limits"])
     found = read_texts(path, item=reading["item"], text=reading["text"], limits=limits)
     return list(found.texts), found.items
-
-
-def _describe(encoded: EncodedSource, out: Path) -> str:
-    from annotrace.errors import count
-
-    nouns = {"text": "text", "pairs": "pair", "images": "image"}
-    n_items = count(len(encoded), nouns[encoded.encoder.kind])
-    n_features, file = count(encoded.shape[0], "feature"), shlex.quote(str(out))
-    return (
-        f"Encoded {n_items} with {encoded.encoder.name} as {n_features} each; "
-        f"{encoded.n_computed:,} had to be computed.\n"
-        f"Wrote {file}.\n"
-        f"Next: annotrace fit LABELS --features {file} --out run"
-    )

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.cli.item_sources import GivenItems, source_options
 from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
 from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import (
     PATH,
-    Images,
     device_option,
     label_options,
     learn_truth_option,
     out_options,
     quiet_option,
     raw_option,
-    read_source,
     report_options,
     seed_option,
-    source_options,
 )
 from annotrace.cli.output import new_run, print_result, save_with_report
 
@@ -44,7 +42,13 @@ MAX_IMAGE_SIZE = 2048
     cls=ReadingCommand, short_help="Estimate true classes, a classifier and annotators from labels."
 )
 @label_options
-@source_options
+@source_options(
+    "FILE|COLUMN",
+    "A table with an item column and a text column, or a column of LABELS that has the text in "
+    "every row of its item; two columns for pairs of texts.",
+    "Encode the texts or images with a pretrained model, and learn from its features: a folder, or "
+    "a name on the Hugging Face hub.",
+)
 @out_options("RUN", "Folder to write the run to.")
 @click.option(
     "--method",
@@ -75,15 +79,28 @@ MAX_IMAGE_SIZE = 2048
 @click.option(
     "--keep-unlabelled",
     is_flag=True,
-    help="Keep features of items without labels: predicted, not learned from.",
+    help="Keep items without labels: predicted, not learned from.",
 )
 @click.option(
     "--backbone",
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="The network: mlp, linear, cnn, cnn-wide, resnet9 or resnet50; auto is mlp for features "
-    "and cnn for images.",
+    help="The network: mlp, linear, cnn, cnn-wide, resnet9 or resnet50; auto is mlp for features, "
+    "cnn for images and linear for texts.",
+)
+@click.option(
+    "--augment",
+    type=click.Choice(["auto", "none", "crop", "crop+flip"]),
+    default="auto",
+    show_default=True,
+    help="Learn from images shifted, or shifted and mirrored, at random; auto chooses by held-out "
+    "labels. Images are predicted as they are.",
+)
+@click.option(
+    "--average-flips",
+    is_flag=True,
+    help="Predict an image by the mean of its probabilities and those of its mirror image.",
 )
 @click.option("--epochs", type=int, help="Passes over the items; each method has its default.")
 @click.option("--batch-size", type=int, help="Items per step.")
@@ -107,8 +124,7 @@ def fit(
     ctx: click.Context,
     /,
     labels: LabelFiles,
-    features: Path | None,
-    images: Images | None,
+    items: GivenItems,
     out: Path,
     overwrite: bool,
     method: str,
@@ -140,7 +156,10 @@ def fit(
     \b
     Examples:
       annotrace fit labels.csv --features features.npz --out run
+      annotrace fit labels.csv --text texts.csv --out run
+      annotrace fit labels.csv --text premise --text hypothesis --out run
       annotrace fit labels.csv --images photos/ --image-size 96 --out run
+      annotrace fit labels.csv --images photos/ --encoder facebook/dinov2-small --out run
       annotrace fit answers.tsv --item photo --annotator initials --label verdict \\
           --skip unsure --features features.parquet --out run
       annotrace fit labels.csv --features features.npz --method trace --no-recipe --out run
@@ -155,26 +174,56 @@ def fit(
         model = _make(method, params, confusion is not None)
         model.set_params(verbose=not quiet, checkpoint=checkpoint)
         table, layout = labels.read()
-        size = (image_size, image_size)
-        item, limits = labels.options["item"], labels.limits
-        source = read_source(features, images, size, not grey, item, limits)
-        if keep_unlabelled:
-            source, table = _keep_unlabelled(source, table)
+        shown, table = _read_items(
+            items, labels, table, layout, image_size, not grey, keep_unlabelled
+        )
         if method == "oracle":
             model.set_params(confusion=_true_matrices(confusion, table))
         if not quiet:
             click.echo(describe_labels(table, layout, learn_truth))
+        source = shown
+        if items.encoder is not None:
+            source = items.encode(shown, items.encoder, params["device"], quiet)
         gold = gold_from_truth(table) if learn_truth else None
         checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
-        pictures = None if images is None else source
-        options = {"anonymous": anonymous, "images": pictures}
+        options = {"anonymous": anonymous, **_report_items(items, shown)}
         where = save_with_report(model, out, report, raw=raw, **options)
         checkpoints.clear()
     if not quiet:
         print_result(model)
         click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}".rstrip())
-        given = "--features" if images is None else "--images"
-        click.echo(f"Next: annotrace predict {shlex.quote(str(out))} {given} NEW --out new.csv")
+        run = shlex.quote(str(out))
+        click.echo(f"Next: annotrace predict {run} {items.option} NEW --out new.csv")
+
+
+def _read_items(
+    given: GivenItems,
+    labels: LabelFiles,
+    table: LabelTable,
+    used: Any,
+    size: int,
+    color: bool,
+    keep_unlabelled: bool,
+) -> tuple[ItemSource, LabelTable]:
+    """Read the items, and check that they match the labels before anything is computed."""
+    source: ItemSource
+    if given.images is not None:
+        source = given.images.open(size=(size, size), color=color).matching(table.items)
+    elif given.texts is not None:
+        source = given.texts.read_beside(labels, used, None if keep_unlabelled else table)
+    else:
+        source = given.read_features(labels.options["item"], labels.limits)
+    if keep_unlabelled:
+        source, table = _keep_unlabelled(source, table)
+    if source.items is not None and not table.positional:
+        table.match_items(source.items)
+    return source, table
+
+
+def _report_items(given: GivenItems, source: ItemSource) -> dict[str, Any]:
+    """Return the pictures or texts of the items, as options of `write_report`."""
+    kinds = {"--images": "images", "--text": "texts"}
+    return {kinds[given.option]: source} if given.option in kinds else {}
 
 
 def _check_resume(checkpoint: Path, resume: bool) -> None:
@@ -212,11 +261,8 @@ def _make(method: str, params: dict[str, Any], has_confusion: bool) -> CrowdEsti
 
 
 def _keep_unlabelled(source: ItemSource, table: LabelTable) -> tuple[ItemSource, LabelTable]:
-    from annotrace.data import ImageFolder
     from annotrace.errors import InputError
 
-    if isinstance(source, ImageFolder):
-        source = source.matching(table.items)
     if source.items is None or table.positional:
         raise InputError(
             "--keep-unlabelled matches items by name: it needs features with names (npz with X and "
@@ -250,9 +296,11 @@ def _resumable(ctx: click.Context, checkpoint: Path) -> Iterator[None]:
     """Add to an interrupt how to resume."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if not checkpoint.exists():
-            raise KeyboardInterrupt("Interrupted; there was nothing to save yet.") from None
+            # An encoding says what it keeps.
+            said = str(interrupt) or "Interrupted; there was nothing to save yet."
+            raise KeyboardInterrupt(said) from None
         typed = [word for word in ctx.meta["annotrace.arguments"] if word != "--resume"]
         command = shlex.join(["annotrace", *typed, "--resume"])
         raise KeyboardInterrupt(

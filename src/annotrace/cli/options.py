@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,10 @@ import click
 from annotrace.cli.label_files import FORMATS, LabelFiles
 from annotrace.cli.limits import LimitOption, limit_options
 from annotrace.cli.output import echo_warnings
-from annotrace.limits import FEATURE_LIMITS, MAX_PIXELS
+from annotrace.limits import MAX_PIXELS
 
 if TYPE_CHECKING:
-    from annotrace.data import ImageFolder, ItemSource
+    from annotrace.data import ImageFolder
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -66,6 +66,18 @@ anonymous_option = click.option(
 def parse_names(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[str, ...]:
     """Return the names in a list such as a,b,c; a name with a comma stands in quotes."""
     return tuple(next(csv.reader([text or ""], skipinitialspace=True), ()))
+
+
+cache_option = click.option(
+    "--cache",
+    type=PATH,
+    metavar="FOLDER",
+    help="Folder of the cache of --encoder.  [default: annotrace/encodings among the caches of the "
+    "user]",
+)
+no_cache_option = click.option(
+    "--no-cache", is_flag=True, help="Encode all items anew, and cache nothing."
+)
 
 
 _READ_OPTIONS = (
@@ -189,41 +201,6 @@ def _image_options(help: str) -> list[Decorator]:
         follow_links_option,
         max_pixels_option,
     ]
-
-
-def source_options(command: Command) -> Command:
-    """Add --features and --images to a command."""
-    features = click.option(
-        "--features",
-        type=PATH,
-        metavar="FILE",
-        help="npz with X and items, parquet with an item column, or npy (rows by position).",
-    )
-    images = image_options(
-        "A folder of png, jpg or bmp images; items are named by path or file name."
-    )
-    return features(images(command))
-
-
-def read_source(
-    features: Path | None,
-    images: Images | None,
-    size: tuple[int, int],
-    color: bool,
-    item: str | None = None,
-    limits: Mapping[str, int] | None = None,
-) -> ItemSource:
-    """Read the features, whose item column may be `item`, or open the folder of images."""
-    from annotrace.data import read_features
-
-    if features is not None and images is None:
-        return read_features(features, item=item, limits=replace(FEATURE_LIMITS, **(limits or {})))
-    if images is not None and features is None:
-        return images.open(size=size, color=color)
-    raise click.UsageError(
-        "Give either --features FILE or --images FOLDER (with labels alone, use `annotrace "
-        "aggregate`)."
-    )
 
 
 def seed_option(help: str) -> Decorator:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from annotrace.cli.item_texts import Texts, text_options
 from annotrace.cli.options import PATH, Images, anonymous_option, image_options, overwrite_option
 from annotrace.cli.output import check_file
 from annotrace.run_folder import REPORT, locked
@@ -23,6 +24,8 @@ from annotrace.run_folder import REPORT, locked
 @overwrite_option
 @anonymous_option
 @image_options("Pictures of the items: png, jpg or bmp files named like them.")
+@text_options("FILE", "Texts of the items: a table with an item column and a text column.")
+@click.option("--item", metavar="COLUMN", help="Column of --text that names the item.")
 @click.option("--title", default="Annotation report", show_default=True, help="Title of the page.")
 def report(
     run: Path,
@@ -30,6 +33,8 @@ def report(
     overwrite: bool,
     anonymous: bool,
     images: Images | None,
+    texts: Texts | None,
+    item: str | None,
     title: str,
 ) -> None:
     """Write the results of RUN as one page for those who manage the annotation.
@@ -43,6 +48,7 @@ def report(
     Examples:
       annotrace report run
       annotrace report run --images photos/
+      annotrace report run --text texts.csv
       annotrace report run --anonymous --out for-the-team.html
     """
     from annotrace.methods import load
@@ -51,8 +57,11 @@ def report(
     if out is not None:
         check_file(out, overwrite)
     path = out or run / REPORT
-    pictures = None if images is None else images.open()
+    shown = {
+        "images": None if images is None else images.open(),
+        "texts": None if texts is None else texts.read(item),
+    }
     with nullcontext() if out is not None else locked(run):
         model = load(run, device="cpu")
-        write_report(model, path, anonymous=anonymous, images=pictures, title=title)
+        write_report(model, path, anonymous=anonymous, title=title, **shown)
     click.echo(f"Wrote {path}: open it in a browser.")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from annotrace.data.decoding import open_within
 from annotrace.data.images import ImageFolder
 from annotrace.data.source import ArraySource
+from annotrace.data.texts import TextSource
 from annotrace.errors import InputError
 from annotrace.labels.columns import find_column
 from annotrace.labels.frames import is_frame
@@ -142,6 +143,9 @@ def as_raw_items(items: Any, names: Any = None) -> RawItems:
         items = ImageFolder(Path(items))
     if isinstance(items, ImageFolder):
         return ImageItems(items, items.items if names is None else _named(names, len(items)))
+    if isinstance(items, TextSource):
+        names = items.items if names is None else names
+        items = items.texts[:, 0] if items.shape == (1,) else list(map(tuple, items.texts))
     if isinstance(items, ArraySource):
         items, names = items.X, items.items if names is None else names
     if is_frame(items):

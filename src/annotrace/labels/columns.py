@@ -85,9 +85,15 @@ def find_column(
     if len(ranked) > 1 and ranked[0][0] == ranked[1][0]:
         raise InputError(
             f"{source}: both {ranked[0][1]!r} and {ranked[1][1]!r} may be the {role} column. "
-            f"Name it with {role}= (--{role} on the command line)."
+            f"Name it with {describe_option(role)}."
         )
     return ranked[0][1] if ranked else None
+
+
+def describe_option(role: str) -> str:
+    """Describe how to name the column of a role."""
+    option = "--text, or --text-column for a file" if role == "text" else f"--{role}"
+    return f"{role}= ({option} on the command line)"
 
 
 def as_columns(names: Iterable[Any] | None) -> tuple[Any, ...]:

@@ -115,7 +115,7 @@ def _files_below(folder: Path) -> list[Path]:
     found = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
+        if has_known_suffix(path)
         and path.name not in _NOT_LABELS
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and path.is_file()
@@ -125,6 +125,11 @@ def _files_below(folder: Path) -> list[Path]:
             f"{folder} is a folder without label files ({', '.join(_SUFFIXES)}, optionally .gz)."
         )
     return found
+
+
+def has_known_suffix(path: str | Path) -> bool:
+    """Whether a name ends like that of a file of labels or of another table."""
+    return Path(path).name.lower().removesuffix(".gz").endswith(_SUFFIXES)
 
 
 def open_document(path: str | Path, limits: Limits = LABEL_LIMITS) -> Document:

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from annotrace.errors import InputError, count, first_few
-from annotrace.labels.columns import ColumnNames, Layout, find_column
+from annotrace.labels.columns import ColumnNames, Layout, describe_option, find_column
 from annotrace.labels.layouts import find_layout
 from annotrace.labels.reading import list_files, open_document
 from annotrace.labels.sheets import Sheet, stack_sheets, with_cache
 from annotrace.limits import LABEL_LIMITS, Limits
+
+_QUOTED = 80
 
 
 def read_gold(path: str | Path, limits: Limits = LABEL_LIMITS) -> dict[str, str]:
@@ -40,14 +42,14 @@ class ItemTexts(NamedTuple):
 
     Attributes
     ----------
-    items : list of str
-        Names, in order of first appearance.
+    items : list of str or None
+        Names, in order of first appearance; None if the table has nothing but texts.
     texts : list of str, or of pairs of str
     columns : tuple of str
         The columns that the texts are from: one, or two for pairs.
     """
 
-    items: list[str]
+    items: list[str] | None
     texts: list[str] | list[tuple[str, str]]
     columns: tuple[str, ...]
 
@@ -58,6 +60,8 @@ def read_texts(
     item: str | None = None,
     text: Sequence[str] = (),
     limits: Limits = LABEL_LIMITS,
+    item_of_labels: str | None = None,
+    can_be_unnamed: bool = False,
 ) -> ItemTexts:
     """Read the texts of items from a table, which may repeat them in several rows of an item.
 
@@ -72,17 +76,40 @@ def read_texts(
         columns of pairs.
     limits : Limits
         The largest file that is read.
+    item_of_labels : str, optional
+        The item column of the labels, which is used if this table has it too.
+    can_be_unnamed : bool
+        Whether a table that has nothing but texts is read row by row.
     """
     sheet = _read_sheet([path], limits)
     limits.check_columns(len(sheet.columns), sheet.source)
     columns = _text_columns(sheet, text)
+    if can_be_unnamed and item is None and set(columns) == set(sheet.columns):
+        return _unnamed_texts(sheet, columns)
+    if item is None and item_of_labels in sheet.columns:
+        item = item_of_labels
     # A question may be an item or a text, but not both.
     key = _required(sheet, "item", item, without=columns, can_be_named=True)
+    return _texts_by_item(sheet, key, columns, limits)
+
+
+def _texts_by_item(sheet: Sheet, key: Any, columns: tuple[str, ...], limits: Limits) -> ItemTexts:
     items = list(dict.fromkeys(name for name in _texts(sheet, key) if name))
     limits.check_cell(max(map(len, items), default=0), f"{sheet.source}, item column")
     parts = [_text_of_each(sheet, key, column, items) for column in columns]
-    texts: Any = parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
-    return ItemTexts(items, texts, columns)
+    return ItemTexts(items, _join(parts), columns)
+
+
+def _unnamed_texts(sheet: Sheet, columns: tuple[str, ...]) -> ItemTexts:
+    parts = [_texts(sheet, column) for column in columns]
+    for column, texts in zip(columns, parts, strict=True):
+        if "" in texts:
+            raise InputError(f"{sheet.cell(texts.index(''), column)} is empty. Remove the row.")
+    return ItemTexts(None, _join(parts), columns)
+
+
+def _join(parts: list[list[str]]) -> Any:
+    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 
 def _text_columns(sheet: Sheet, given: Sequence[str]) -> tuple[str, ...]:
@@ -106,7 +133,7 @@ def _text_of_each(sheet: Sheet, key: Any, column: Any, items: list[str]) -> list
 
 
 class LabelColumns:
-    """Further columns of label files in the long form, by annotator or by label.
+    """Further columns of label files: by item, and in the long form by annotator or by label.
 
     Parameters
     ----------
@@ -126,24 +153,37 @@ class LabelColumns:
         query: str | None = None,
     ) -> None:
         self.sheet = _read_sheet(paths, limits, query)
+        self.limits = limits
         self.layout: Layout = find_layout(self.sheet, names)
-        if self.layout.wide:
-            raise InputError(
-                f"{self.sheet.source} has one column per annotator. A column about annotators or "
-                "times needs one row per label: item, annotator, label."
-            )
+
+    def texts(self, columns: Sequence[str]) -> ItemTexts:
+        """Return the texts of items, which must be the same in all rows of an item.
+
+        The column of items may be that of the texts.
+        """
+        found = _text_columns(self.sheet, columns)
+        return _texts_by_item(self.sheet, self.layout.item, found, self.limits)
 
     def by_annotator(self, column: str) -> dict[str, str]:
         """Return the value of each annotator, which must be the same in all its rows."""
+        self._check_long()
         find_column(self.sheet.columns, column, self.sheet.source, column)
         return _values_by_name(self.sheet, self.layout.annotator, column)
 
     def by_label(self, column: str) -> dict[tuple[str, str], str]:
         """Return the value of each (item, annotator); the last, if a pair is repeated."""
+        self._check_long()
         find_column(self.sheet.columns, column, self.sheet.source, column)
         parts = (self.layout.item, self.layout.annotator, column)
         rows = zip(*(_texts(self.sheet, part) for part in parts), strict=True)
         return {(item, annotator): value for item, annotator, value in rows if value}
+
+    def _check_long(self) -> None:
+        if self.layout.wide:
+            raise InputError(
+                f"{self.sheet.source} has one column per annotator. A column about annotators or "
+                "times needs one row per label: item, annotator, label."
+            )
 
 
 def _read_sheet(paths: Sequence[str | Path], limits: Limits, query: str | None = None) -> Sheet:
@@ -166,7 +206,7 @@ def _required(
     columns = [name for name in sheet.columns if name not in without]
     column = find_column(columns, role, sheet.source, given)
     if column is None:
-        remedy = f" Name it with {role}= (--{role} on the command line)." if can_be_named else ""
+        remedy = f" Name it with {describe_option(role)}." if can_be_named else ""
         raise InputError(
             f"{sheet.source}: expected a column {role!r}, but it has {list(sheet.columns)[:20]}."
             f"{remedy}"
@@ -183,6 +223,7 @@ def _texts(sheet: Sheet, column: Any) -> list[str]:
 
 def _values_by_name(sheet: Sheet, key: Any, column: Any) -> dict[str, str]:
     values: dict[str, str] = {}
+    first: dict[str, int] = {}
     rows = zip(_texts(sheet, key), _texts(sheet, column), strict=True)
     for row, (name, value) in enumerate(rows):
         if not value:
@@ -190,8 +231,15 @@ def _values_by_name(sheet: Sheet, key: Any, column: Any) -> dict[str, str]:
         if not name:
             raise InputError(f"{sheet.cell(row, key)} is empty. Every row needs a name.")
         if values.setdefault(name, value) != value:
+            above = sheet.cell(first[name], column)
             raise InputError(
-                f"{sheet.cell(row, column)}: {name!r} has {value!r} here and {values[name]!r} "
-                "in a row above. Keep one."
+                f"{sheet.cell(row, column)}: {_short(name)} has {_short(value)} here and "
+                f"{_short(values[name])} in {above}. Keep one."
             )
+        first.setdefault(name, row)
     return values
+
+
+def _short(value: str) -> str:
+    """Quote a value, which may be a long text."""
+    return repr(value if len(value) <= _QUOTED else value[: _QUOTED - 1] + "…")

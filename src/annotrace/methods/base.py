@@ -27,6 +27,7 @@ from annotrace.methods.fitted_classifier import FittedClassifier
 from annotrace.methods.inputs import (
     Items,
     check_learnable,
+    encoder_of,
     input_kind,
     match,
 )
@@ -132,6 +133,8 @@ class CrowdEstimator(FittedClassifier):
         The labels; item k is row k of X.
     feature_names_in_ : ndarray of shape (n_features,)
         The columns of X, if they have names; later calls must use the same, in the same order.
+    encoder_ : EncoderRecord or None
+        The encoder that computed the features, if X is from `annotrace.data.encode`.
     network_ : nn.Module
         From stored rows to logits.
     history_ : list of Epoch
@@ -193,7 +196,7 @@ class CrowdEstimator(FittedClassifier):
             known = known_classes(table, gold)
             check_learnable(table)
             if previous is not None:
-                previous.check(table, self.input_shape_, getattr(self, "feature_names_in_", None))
+                previous.check(self, table, encoder_of(source))
             checkpoints = CheckpointSeries(self.checkpoint)
             self.fit_matched(source, table, known, checkpoints, previous)
         return checkpoints
@@ -223,6 +226,7 @@ class CrowdEstimator(FittedClassifier):
         self.classes_, self.versions_ = plain_names(table.classes), versions()
         self.input_kind_ = input_kind(source)
         self.input_shape_: tuple[int, ...] = tuple(source.shape)
+        self.encoder_ = encoder_of(source)
         device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
         # The user's own module and function may draw from torch's global generators.
         lends = isinstance(self.backbone, nn.Module) or callable(self.augment)

@@ -17,6 +17,7 @@ from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
+from annotrace.data import EncoderRecord
 from annotrace.data.augmentation import mirror
 from annotrace.errors import InputError
 from annotrace.labels.vocabulary import check_names, plain_names
@@ -164,6 +165,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
             "input_shape": list(self.input_shape_),
             "named_rows": self.named_rows_,
             "feature_names": list(getattr(self, "feature_names_in_", [])),
+            "encoder": None if self.encoder_ is None else self.encoder_.to_dict(),
             "history": [asdict(epoch) for epoch in self.history_],
         }
 
@@ -179,6 +181,8 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
         if described["feature_names"]:
             check_names(described["feature_names"], self.n_features_in_, "feature_names")
             self.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+        encoder = described["encoder"]
+        self.encoder_ = None if encoder is None else EncoderRecord.from_dict(encoder)
         self.history_ = [Epoch(**epoch) for epoch in described["history"]]
         for name, value in run.attributes(self.saved_attributes).items():
             setattr(self, name, value)

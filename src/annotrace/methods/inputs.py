@@ -11,7 +11,15 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from annotrace.data import ArraySource, ImageFolder, ItemSource, TextSource, as_source
+from annotrace.data import (
+    ArraySource,
+    EncodedSource,
+    EncoderRecord,
+    ImageFolder,
+    ItemSource,
+    TextSource,
+    as_source,
+)
 from annotrace.data.source import is_source
 from annotrace.data.texts import is_texts
 from annotrace.errors import InputError, first_few
@@ -176,6 +184,11 @@ def input_kind(source: ItemSource) -> Literal["array", "text"]:
     return "text" if isinstance(source, TextSource) else "array"
 
 
+def encoder_of(source: ItemSource) -> EncoderRecord | None:
+    """Return the record of the encoder that computed the features, if one did."""
+    return source.encoder if isinstance(source, EncodedSource) else None
+
+
 def _check_nameless(X: Any) -> None:
     """Raise if X names its rows but labels are positional: the names would become a feature."""
     columns = list(map(str, column_names(X)))
@@ -222,6 +235,7 @@ def _column_names(source: ItemSource) -> list[str] | None:
 
 
 def _same_features(estimator: Any, source: ItemSource) -> ItemSource:
+    _check_encoder(estimator.encoder_, source)
     if input_kind(source) != estimator.input_kind_:
         words = {"array": "features or images", "text": "texts"}
         wanted, got = words[estimator.input_kind_], words[input_kind(source)]
@@ -233,11 +247,40 @@ def _same_features(estimator: Any, source: ItemSource) -> ItemSource:
             f"expected {first_few(learned, 10)}, but got {first_few(columns, 10)}."
         )
     expected = estimator.input_shape_
+    if tuple(source.shape) != expected and estimator.input_kind_ == "text":
+        wanted, got = map(_describe_texts, (expected, source.shape))
+        raise InputError(
+            f"Expected {wanted}, as in `fit`, but got {got}. Name the columns with --text-column "
+            "on the command line."
+        )
     if tuple(source.shape) != expected:
         raise InputError(
             f"Expected items of shape {expected}, as in `fit`, but got {tuple(source.shape)}."
         )
     return source
+
+
+def _describe_texts(shape: tuple[int, ...]) -> str:
+    return "pairs of texts" if shape == (2,) else "one text per item"
+
+
+def _check_encoder(learned: EncoderRecord | None, source: ItemSource) -> None:
+    """Raise if items are not encoded as those of `fit` are; plain arrays are taken on trust."""
+    if learned is None:
+        return
+    if isinstance(source, TextSource | ImageFolder):
+        raise InputError(
+            f"The model was fitted on features by the encoder {learned.name}: encode new items in "
+            "the same way first, `encode(X, encoder_from_record(model.encoder_))` of "
+            "annotrace.data, or use `annotrace predict`."
+        )
+    given = encoder_of(source)
+    if given is not None and given.fingerprint != learned.fingerprint:
+        raise InputError(
+            f"The features are by the encoder {given.name} ({given.fingerprint[:12]}), but the "
+            f"model was fitted on those by {learned.name} ({learned.fingerprint[:12]}). Encode "
+            "the items with the encoder of `fit`."
+        )
 
 
 def _by_name(source: ItemSource, table: LabelTable) -> LabelTable:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from annotrace.crowd.pool import pooled_confusion
+from annotrace.data import EncoderRecord
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
@@ -22,7 +23,9 @@ class Previous:
     Attributes
     ----------
     table : LabelTable
+    input_kind : {"array", "text"}
     input_shape : tuple of int
+    encoder : EncoderRecord or None
     feature_names : ndarray of shape (n_features,) or None
         The columns of X, if they have names.
     confusion : ndarray of shape (n_annotators, n_classes, n_classes) or None
@@ -33,7 +36,9 @@ class Previous:
     """
 
     table: LabelTable
+    input_kind: str
     input_shape: tuple[int, ...]
+    encoder: EncoderRecord | None
     feature_names: NDArray[Any] | None
     confusion: NDArray[Any] | None
     fold: NDArray[np.int64] | None
@@ -44,28 +49,42 @@ class Previous:
         """Return what a fitted estimator has learned."""
         return cls(
             model.table_,
+            model.input_kind_,
             model.input_shape_,
+            model.encoder_,
             getattr(model, "feature_names_in_", None),
             getattr(model, "confusion_", None),
             getattr(model, "fold_", None),
             model.learned_modules(),
         )
 
-    def check(
-        self, table: LabelTable, input_shape: tuple[int, ...], feature_names: NDArray[Any] | None
-    ) -> None:
-        """Raise an `InputError` if the learned network does not fit the new data."""
+    def check(self, model: Any, table: LabelTable, encoder: EncoderRecord | None) -> None:
+        """Raise an `InputError` if the learned network does not fit the new data.
+
+        The input of the new data is set in the estimator already.
+        """
         if self.table.classes.tolist() != table.classes.tolist():
             raise InputError(
                 f"Expected the classes of the last fit, {self.table.classes.tolist()}, but got "
                 f"{table.classes.tolist()}: fit with `warm_start=False`."
             )
-        if self.input_shape != input_shape:
+        if self.input_kind != model.input_kind_:
+            words = {"array": "numbers", "text": "texts"}
+            raise InputError(
+                f"Expected {words[self.input_kind]}, as in the last fit, but got "
+                f"{words[model.input_kind_]}: fit with `warm_start=False`."
+            )
+        if self.input_shape != model.input_shape_:
             raise InputError(
                 f"Expected items of shape {self.input_shape}, as in the last fit, but got "
-                f"{input_shape}: fit with `warm_start=False`."
+                f"{model.input_shape_}: fit with `warm_start=False`."
             )
-        old, new = self.feature_names, feature_names
+        if encoder is not None and self.encoder is not None and encoder != self.encoder:
+            raise InputError(
+                f"Expected features by the encoder of the last fit, {self.encoder.name}, but got "
+                f"those by {encoder.name}: fit with `warm_start=False`."
+            )
+        old, new = self.feature_names, getattr(model, "feature_names_in_", None)
         if old is not None and new is not None and list(old) != list(new):
             raise InputError(
                 f"Expected the features of the last fit, {first_few(old, 10)}, but got "

@@ -84,8 +84,11 @@ class Ensemble(nn.Module):
 def max_saved_size(state: Mapping[str, Tensor]) -> int:
     """Return how many networks the state of an ensemble can be of, before one is built."""
     separate = {name.split(".")[1] for name in state if name.startswith("bodies.")}
-    first = state.get("bodies.0.weight")
-    return max(len(separate), len(first) if first is not None and first.dim() == 3 else 0)
+    first, texts = state.get("bodies.0.weight"), state.get("stage.weight")
+    stacked = len(first) if first is not None and first.dim() == 3 else 0
+    # The layer of texts is all that a linear network has: (n_ngrams, n_networks, width).
+    of_texts = texts.shape[1] if texts is not None and texts.dim() == 3 else 0
+    return max(len(separate), stacked, of_texts)
 
 
 class _Separate(nn.ModuleList):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from annotrace.report.annotators import MAX_MATRIX_CLASSES, SHOWN_OF_EACH, annotator_section
 from annotrace.report.classes import agreement_of, class_section
 from annotrace.report.curves import curves_of
+from annotrace.report.item_texts import texts_of
 from annotrace.report.overview import WRONG, likely_error, overview_of
 from annotrace.report.pictures import pictures_of
 from annotrace.report.review import CERTAIN, suspect_labels, uncertain_items
@@ -31,6 +32,7 @@ def write_report(
     *,
     anonymous: bool = False,
     images: Any = None,
+    texts: Any = None,
     title: str = "Annotation report",
 ) -> None:
     """Write what a fit says about labels and annotators as one HTML page, for managers.
@@ -45,6 +47,8 @@ def write_report(
     images : folder, ImageFolder, or array of shape (n_items, height, width[, channels]), optional
         Pictures of the items: a folder with files named like the items, or an array in the order
         of `X` in `fit`. An `annotrace.data.ImageFolder` has options such as `follow_links`.
+    texts : sequence of texts or of pairs of texts, frame, or TextSource, optional
+        Texts of the items: with the names of items, or in the order of `X` in `fit`.
     title : str
 
     Examples
@@ -59,14 +63,16 @@ def write_report(
     """
     from annotrace.atomic import atomic_write
 
-    page = render(view_of(model, anonymous=anonymous), images=images, title=title)
+    page = render(view_of(model, anonymous=anonymous), images=images, texts=texts, title=title)
     with atomic_write(Path(path)) as file:
         file.write(page.encode("utf-8"))
 
 
-def render(view: ReportView, *, images: Any = None, title: str = "Annotation report") -> str:
+def render(
+    view: ReportView, *, images: Any = None, texts: Any = None, title: str = "Annotation report"
+) -> str:
     """Return the page as text; parameters as in `write_report`."""
-    pictures = pictures_of(images, view.table)
+    shown = pictures_of(images, view.table), texts_of(texts, view.table)
     return render_template(
         "report.html.jinja",
         title=title,
@@ -76,8 +82,8 @@ def render(view: ReportView, *, images: Any = None, title: str = "Annotation rep
         diagnosis=view.diagnosis,
         overview=overview_of(view),
         annotators=annotator_section(view),
-        items=uncertain_items(view, pictures),
-        labels=suspect_labels(view, pictures),
+        items=uncertain_items(view, *shown),
+        labels=suspect_labels(view, *shown),
         classes=class_section(view),
         agreement=agreement_of(view.table),
         curves=curves_of(view.history, view.objective),
@@ -124,7 +130,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for text_filter in (percent, whole, number, name, short_name):
+    for text_filter in (percent, whole, number, text, name, short_name):
         environment.filters[text_filter.__name__] = text_filter
     return environment
 
@@ -148,15 +154,24 @@ def number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def name(text: str) -> Any:
-    """Return a name as text of its own direction, whatever it contains."""
+def text(content: str) -> Any:
+    """Return text as it is shown, whatever it contains."""
     from markupsafe import Markup, escape
 
-    # A page cannot hold U+0000, and would turn a lone carriage return into a line feed.
-    shown = str(escape(text.replace("\0", "\u2400"))).replace("\r", "&#13;")
-    return Markup(f'<bdi class="name">{shown}</bdi>')
+    # A page cannot hold U+0000, and would turn a lone carriage return into a line feed. Half of a
+    # surrogate pair has no encoding.
+    content = content.replace("\0", "\u2400").encode("utf-8", "replace").decode("utf-8")
+    return Markup(str(escape(content)).replace("\r", "&#13;"))
 
 
-def short_name(text: str) -> Any:
+def name(content: str) -> Any:
+    """Return a name as text of its own direction, whatever it contains."""
+    from markupsafe import Markup
+
+    return Markup(f'<bdi class="name">{text(content)}</bdi>')
+
+
+def short_name(content: str) -> Any:
     """Return a name as `name` does, cut if it is long."""
-    return name(text if len(text) <= _LONGEST_IN_MATRIX else text[: _LONGEST_IN_MATRIX - 1] + "…")
+    n_shown = _LONGEST_IN_MATRIX - 1
+    return name(content if len(content) <= _LONGEST_IN_MATRIX else content[:n_shown] + "…")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotrace.diagnosis.suspects import label_probabilities
+from annotrace.report.item_texts import ShownText, Texts
 from annotrace.report.pictures import Pictures
 from annotrace.report.view import ReportView
 
@@ -40,6 +41,8 @@ class UncertainItem(NamedTuple):
     ----------
     picture : str
         A data URI, or "".
+    texts : list of ShownText
+        None, one, or two of a pair.
     choices : list of Choice
         The most probable classes, the estimated one first.
     has_likelier_class : bool
@@ -48,6 +51,7 @@ class UncertainItem(NamedTuple):
 
     name: str
     picture: str
+    texts: list[ShownText]
     choices: list[Choice]
     has_likelier_class: bool
     labels: list[GivenLabel]
@@ -59,20 +63,22 @@ class SuspectLabel(NamedTuple):
 
     item: str
     picture: str
+    texts: list[ShownText]
     annotator: str
     label: str
     probability: float
     estimate: Choice
 
 
-def uncertain_items(view: ReportView, pictures: Pictures) -> list[UncertainItem]:
+def uncertain_items(view: ReportView, pictures: Pictures, texts: Texts) -> list[UncertainItem]:
     """List the least certain items, the worst first."""
     confidence = np.where(view.table.labels_per_item() > 0, view.confidence, np.inf)
     worst = _lowest(confidence, SHOWN)
-    return [_uncertain_item(view, int(k), pictures) for k in worst if confidence[k] < CERTAIN]
+    worst = worst[confidence[worst] < CERTAIN]
+    return [_uncertain_item(view, int(k), pictures, texts) for k in worst]
 
 
-def suspect_labels(view: ReportView, pictures: Pictures) -> list[SuspectLabel]:
+def suspect_labels(view: ReportView, pictures: Pictures, texts: Texts) -> list[SuspectLabel]:
     """List the labels most likely wrong, the worst first."""
     table, estimate = view.table, view.result.estimate
     probabilities = label_probabilities(table, view.posterior)
@@ -80,6 +86,7 @@ def suspect_labels(view: ReportView, pictures: Pictures) -> list[SuspectLabel]:
         SuspectLabel(
             str(table.items[item]),
             pictures(int(item)),
+            texts(int(item)),
             str(table.annotators[table.annotator[row]]),
             str(table.classes[table.label[row]]),
             float(probabilities[row]),
@@ -90,7 +97,7 @@ def suspect_labels(view: ReportView, pictures: Pictures) -> list[SuspectLabel]:
     ]
 
 
-def _uncertain_item(view: ReportView, item: int, pictures: Pictures) -> UncertainItem:
+def _uncertain_item(view: ReportView, item: int, pictures: Pictures, texts: Texts) -> UncertainItem:
     table, estimate = view.table, int(view.result.estimate[item])
     posterior = view.posterior[item]
     rows = range(int(table.offsets[item]), int(table.offsets[item + 1]))
@@ -99,6 +106,7 @@ def _uncertain_item(view: ReportView, item: int, pictures: Pictures) -> Uncertai
     return UncertainItem(
         name=str(table.items[item]),
         picture=pictures(item),
+        texts=texts(item),
         choices=[Choice(str(table.classes[k]), float(posterior[k])) for k in classes],
         has_likelier_class=bool(posterior.max() > posterior[estimate] + 1e-9),
         labels=[

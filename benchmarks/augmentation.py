@@ -50,7 +50,8 @@ RESNET = {
 }
 ONE_NETWORK = {"structure": "full", "confusion_lr": 10.0}
 PLAIN_RECIPE = {"n_init": 1, "mixup": 0.0, "calibrate": False}
-FOLDS = {"n_folds": 5, "n_iter": 2, "n_init": 1, "mixup": 0.0, "epochs": 10}
+ONE_LABEL = {"lr": 2e-3, "schedule": "warm-cosine", "weight_decay": 1e-3}
+FOLDS = {"n_folds": 5, "n_iter": 2, "n_init": 1, "init": "trace", "mixup": 0.0, "epochs": 12}
 
 
 class Crowd(NamedTuple):
@@ -130,8 +131,10 @@ def simulated(
 
 
 TASKS = {
-    "cifar10-dense": Task(partial(cifar10, 4), {"trace": RESNET | ONE_NETWORK | {"epochs": 30}}),
-    "cifar10-one": Task(partial(cifar10, 1), {"trace": RESNET | ONE_NETWORK | {"epochs": 24}}),
+    "cifar10-dense": Task(partial(cifar10, 4), {"trace": RESNET | ONE_NETWORK | {"epochs": 36}}),
+    "cifar10-one": Task(
+        partial(cifar10, 1), {"trace": RESNET | ONE_LABEL | ONE_NETWORK | {"epochs": 36}}
+    ),
     "cifar10n": Task(
         cifar10n,
         {

@@ -89,7 +89,7 @@ def test_texts_without_labels_are_predicted_on_request(annotrace, texts, tmp_pat
         (("differ.csv", "--text", "sentence"), "differ.csv, row 3, column 'sentence': 'a' has"),
         (("export.csv", "--text", "sentence", "--text-column", "x"), "Repeat --text for pairs"),
         (("labels.csv", "--text-column", "text"), "a column of the file --text FILE"),
-        (("labels.csv", "--text", "texts.csv", "--text", "b"), "no such column in labels.csv"),
+        (("labels.csv", "--text", "texts.csv", "--text", "b"), "can only be given alone"),
     ],
 )
 def test_wrong_texts(annotrace, texts, tmp_path, args, message):
@@ -122,8 +122,10 @@ def test_the_report_shows_texts_and_next_reads_the_run(annotrace, texts, tmp_pat
     assert (
         annotrace("fit", "labels.csv", "--text", "texts.csv", *EPOCHS, "--out", "t").exit_code == 0
     )
-    done = annotrace("next", "t", "--budget", 2, "--annotators", "ann,bob,cy", "--out", "n.csv")
+    (tmp_path / "people.csv").write_text("annotator\nann\nbob\ncy\n")
+    done = annotrace("next", "t", "--budget", 2, "--annotators", "people.csv", "--out", "n.csv")
     assert done.exit_code == 0, done.output
+    assert len(pl.read_csv(tmp_path / "n.csv")) == 2
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from annotrace.report.item_texts import LONGEST, SHORT, shorten, texts_of
 from annotrace.report.page import render
 from annotrace.report.view import view_of
 
-TABLE = at.LabelTable.from_long(["a", "b"], ["x", "x"], ["0", "1"])
+TABLE = at.LabelTable.from_long({"item": ["a", "b"], "annotator": ["x", "x"], "label": ["0", "1"]})
 
 
 def test_long_texts_are_cut_at_a_space():
@@ -48,7 +48,8 @@ def test_wrong_texts(texts, message):
 
 
 def test_the_page_escapes_texts_and_leaves_their_direction_to_them():
-    table = at.LabelTable.from_long(["a", "a"], ["x", "y"], ["0", "1"])
+    labels = {"item": ["a", "a"], "annotator": ["x", "y"], "label": ["0", "1"]}
+    table = at.LabelTable.from_long(labels)
     model = at.aggregation.make("majority").fit(table)
     page = render(view_of(model), texts=[("<script>alert(1)</script>", "سلام\0\ud800")])
     assert "<script>alert" not in page

@@ -188,7 +188,7 @@ def test_a_picture_is_shown_even_if_the_first_item_has_none(aggregated, tmp_path
     from PIL import Image
 
     view = view_of(aggregated)
-    second = uncertain_items(view, lambda item: "")[1].name
+    second = uncertain_items(view, lambda item: "", lambda item: [])[1].name
     Image.new("L", (8, 8)).save(tmp_path / f"{second}.png")
     assert "<img" in render(view, images=tmp_path).split('id="labels"')[0]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import dependence_tables
+import item_tables
 import numpy as np
 import zoo_tables
 
@@ -375,6 +376,8 @@ TABLES: dict[str, Callable[[], str]] = {
         read_runs("accuracy_intervals")
     ),
     "verdicts": lambda: dependence_tables.verdicts_table(read_runs("verdicts")),
+    "texts": lambda: item_tables.texts_table(read_runs("texts")),
+    "augmentation": lambda: item_tables.augmentation_table(read_runs("augmentation")),
     "gold": gold_table,
     "steps": steps_table,
     "cifar10-dense": lambda: paper_table(4),

@@ -1,17 +1,20 @@
 """Crowds that labelled raw texts and pairs of texts: what the texts add to the labels.
 
 usage: python benchmarks/texts.py [--data DIR] [--only sentiment,rte,...] [--methods auto,...]
-                                  [--seeds 5] [--out results/texts.jsonl] [--show FILE ...]
+                                  [--encoder PATH] [--seeds 5] [--out results/texts.jsonl]
+                                  [--show FILE ...]
 
     sentiment  4,999 sentences, 203 annotators, 5.5 labels per item; five folds
     rte        800 pairs of a premise and a hypothesis, 164 annotators, 10 labels per item
     products   8,315 pairs of product records, 176 annotators, 3 labels per item
     reviews    1,000 reviews, 263 annotators, 4.9 labels per item; test part of 4,000
 
-Methods run with their defaults, and nothing in a run is chosen by truth. The posterior with text is
+Methods run with their defaults, and nothing in a run is chosen by truth. With `--encoder` they
+learn from the features of a pretrained model instead of n-grams. The posterior with text is
 compared with those without on the same items: the difference of the accuracies, and its standard
 error over items. Writes one JSON line per run, skips runs that the file has with as many threads
-(OMP_NUM_THREADS), and prints tables; `--show` prints the tables of earlier runs.
+(OMP_NUM_THREADS), and prints tables; `--show` prints the tables of earlier runs. The seconds are
+those of the fit, without the encoding.
 """
 
 from __future__ import annotations
@@ -50,6 +53,20 @@ class Crowd(NamedTuple):
     y: np.ndarray
     test_texts: np.ndarray | None = None
     y_test: np.ndarray | None = None
+
+    def encode(self, encoder: str | None) -> Crowd:
+        """Replace the texts by features."""
+        if encoder is None:
+            return self
+        parts = {"texts": self.texts, "test_texts": self.test_texts}
+        return self._replace(
+            **{name: _encode(part, encoder) for name, part in parts.items() if part is not None}
+        )
+
+
+def _encode(texts: np.ndarray, encoder: str) -> np.ndarray:
+    given = list(texts) if texts.ndim == 1 else list(map(tuple, texts))
+    return at.data.encode(given, encoder).X
 
 
 def sentiment(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
@@ -164,25 +181,26 @@ def show(name: str, runs: list[dict[str, Any]]) -> None:
     """Print the means over seeds, and the differences beside their standard errors."""
     bar = f"; bar: {BARS[name]}" if name in BARS else ""
     print(f"\n{name}, mean over {len({r['seed'] for r in runs})} (lowest){bar}\n")
-    print("| method | threads | " + " | ".join(COLUMNS) + " |")
-    print("|---|---:|" + "---:|" * len(COLUMNS))
-    for method, threads in sorted({_kind(r) for r in runs}, key=_place):
-        own = [r for r in runs if _kind(r) == (method, threads)]
+    print("| method | encoder | threads | " + " | ".join(COLUMNS) + " |")
+    print("|---|---|---:|" + "---:|" * len(COLUMNS))
+    for kind in sorted({_kind(r) for r in runs}, key=_place):
+        own = [r for r in runs if _kind(r) == kind]
         cells = [_cell([r.get(column) for r in own], column) for column in COLUMNS]
-        print(f"| {method} | {threads} | " + " | ".join(cells) + " |")
-    for other in ALONE:
-        pairs = [r["against"][other] for r in runs if r["method"] == "auto"]
-        if pairs:
-            gain, error = (np.mean([pair[what] for pair in pairs]) for what in ("gain", "error"))
-            print(f"\nposterior: auto {gain:+.4f} against {other}, standard error {error:.4f}")
+        print(f"| {' | '.join(map(str, kind))} | {' | '.join(cells)} |")
+    for encoder in sorted({r["encoder"] for r in runs}):
+        own = [r["against"] for r in runs if r["method"] == "auto" and r["encoder"] == encoder]
+        for other in ALONE if own else ():
+            gain, error = (np.mean([r[other][what] for r in own]) for what in ("gain", "error"))
+            words = f"posterior: auto {encoder} {gain:+.4f} against {other}"
+            print(f"\n{words}, standard error {error:.4f}")
 
 
-def _kind(run: dict[str, Any]) -> tuple[str, int]:
-    return run["method"], run["threads"]
+def _kind(run: dict[str, Any]) -> tuple[str, str, int]:
+    return run["method"], run["encoder"], run["threads"]
 
 
-def _place(kind: tuple[str, int]) -> tuple[int, int]:
-    return METHODS.index(kind[0]), kind[1]
+def _place(kind: tuple[str, str, int]) -> tuple[int, str, int]:
+    return METHODS.index(kind[0]), *kind[1:]
 
 
 def _cell(values: list[Any], column: str) -> str:
@@ -197,6 +215,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--only", default=",".join(SETS))
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--encoder", help="a folder, or a name on the Hugging Face hub")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("results/texts.jsonl"))
     parser.add_argument("--show", type=Path, nargs="+")
@@ -204,11 +223,14 @@ def main() -> None:
     paths = options.show or [options.out]
     runs = [json.loads(line) for path in paths if path.exists() for line in path.open()]
     done = {(r["experiment"], r["seed"], *_kind(r)) for r in runs}
+    encoder = "" if options.encoder is None else Path(options.encoder).name
     for name in [] if options.show else options.only.split(","):
         for seed, crowd in SETS[name](options.data, options.seeds):
+            crowd = crowd.encode(options.encoder)
             for method in options.methods.split(","):
-                if (name, seed, method, torch.get_num_threads()) not in done:
-                    runs.append({"experiment": name} | run(method, seed, crowd))
+                if (name, seed, method, encoder, torch.get_num_threads()) not in done:
+                    key = {"experiment": name, "encoder": encoder}
+                    runs.append(key | run(method, seed, crowd))
                     with options.out.open("a") as file:
                         file.write(json.dumps(runs[-1]) + "\n")
     for name in dict.fromkeys(r["experiment"] for r in runs):

@@ -96,8 +96,11 @@ def test_a_frame_by_column_with_other_names_is_a_table_if_the_format_says_so(rea
     wide = pd.DataFrame({"key": ["1", "2"], "kim": ["x", "y"]}).to_json()
     table = read(wide, "labels.json", item="key", format="table")
     assert rows(table) == [("1", "kim", "x"), ("2", "kim", "y")]
-    with pytest.raises(InputError, match=r"If the file is a table, pass format='table'"):
-        read(wide, "labels.json", label="kim")
+    by_index = pd.DataFrame({"ann": ["x", "y"], "kim": ["x", "y"]}, index=["p", "q"]).to_json()
+    with pytest.raises(InputError, match=r"pass format='peerannot' .* pass format='table'"):
+        read(by_index, "labels.json")
+    table = read(by_index, "labels.json", format="table")
+    assert table.items.tolist() == ["p", "q"]
 
 
 def test_a_table_may_begin_like_a_tag(read):

@@ -72,7 +72,8 @@ def table_files():
     """Small valid files of every type, by name."""
     frame = pl.DataFrame(LONG)
     nested = frame.group_by("item", maintain_order=True).agg("annotator", "label")
-    argilla = nested.rename(
+    status = pl.lit("submitted").repeat_by(pl.col("label").list.len())
+    argilla = nested.with_columns(status.alias("q.responses.status")).rename(
         {"item": "id", "label": "q.responses", "annotator": "q.responses.users"}
     )
     csv = frame.write_csv().encode()

@@ -347,5 +347,5 @@ def test_skipped_answers_are_described():
 
 def test_a_csv_file_is_no_export(tmp_path):
     (tmp_path / "a.csv").write_text("item,worker,label\na,kim,x\nb,kim,y\n")
-    with pytest.raises(InputError, match=r"a\.csv is neither JSON nor XML, so not Prodigy"):
+    with pytest.raises(InputError, match=r"a\.csv is a table, but not one of Prodigy"):
         LabelTable.read(tmp_path / "a.csv", format="prodigy")

@@ -23,9 +23,9 @@ from annotrace.cli.output import check_file
 def convert(labels: LabelFiles, out: Path, overwrite: bool, raw: bool, quiet: bool) -> None:
     """Write the labels of one or more files with one row per label: item, annotator, label, truth.
 
-    LABELS are exports of Label Studio (JSON, JSON-MIN), Prodigy, Argilla, doccano, CVAT, Labelbox,
-    SageMaker Ground Truth or peerannot, or tables of any kind that `annotrace fit` reads. The
-    format is detected from the content; a folder stands for the files in it. Answers that were
+    LABELS are exports of Label Studio (JSON, JSON-MIN, CSV), Prodigy, Argilla, doccano, CVAT,
+    Labelbox, SageMaker Ground Truth or peerannot, or tables of any kind that `annotrace fit` reads.
+    The format is detected from the content; a folder stands for the files in it. Answers that were
     skipped, cancelled or not submitted are left out and counted.
 
     Some formats lack information: add --question if there were several questions, and

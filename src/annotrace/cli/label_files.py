@@ -23,6 +23,7 @@ FORMATS = (
     "table",
     "label-studio",
     "label-studio-min",
+    "label-studio-csv",
     "labelbox",
     "ground-truth",
     "argilla",
@@ -83,7 +84,8 @@ class LabelFiles:
         if any(str(path) == "-" for path in self.paths):
             raise InputError("Standard input (-) can be read only once: give the labels as a file.")
         names = ColumnNames(**{name: self.options[name] for name in ColumnNames._fields})
-        return LabelColumns(self.paths, names, Limits(**self.limits), self.options["query"])
+        given = {name: self.options[name] for name in ("query", "annotator_name")}
+        return LabelColumns(self.paths, names, Limits(**self.limits), **given)
 
 
 def gold_from_truth(table: LabelTable) -> dict[Any, Any]:
@@ -114,6 +116,7 @@ def describe_labels(
 
 
 def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[str]:
+    from annotrace.errors import first_few
     from annotrace.labels.reading import Imported, describe_skipped
 
     if used is None:
@@ -122,6 +125,8 @@ def _describe_source(used: Layout | Imported | None, learn_truth: bool) -> list[
         return list(_describe_layout(used, learn_truth))
     question = "" if used.question is None else f", question {used.question!r}"
     lines = [f"Format: {used.title}{question}"]
+    if used.blank:
+        lines.append(f"Files without answers: {first_few(used.blank, 10)}")
     return [*lines, describe_skipped(used.skipped)] if used.skipped else lines
 
 
@@ -133,6 +138,8 @@ def _describe_layout(layout: Layout, learn_truth: bool) -> Iterator[str]:
     if layout.set_aside:
         listed = first_few(layout.set_aside, 10)
         yield f"Columns set aside, as their values are not labels: {listed}"
+    if layout.without_decimals:
+        yield "Labels such as 1.0 are read as 1, as all are whole numbers."
 
 
 def _describe_columns(layout: Layout, learn_truth: bool) -> str:
@@ -144,6 +151,8 @@ def _describe_columns(layout: Layout, learn_truth: bool) -> str:
         used[-1] += " (recognised by content)"
     elif layout.by_content:
         used[-1] += f" ({' and '.join(layout.by_content)} recognised by content)"
+    if layout.annotator_name is not None:
+        used.append(f"all labels by {layout.annotator_name!r}")
     if layout.wide:
         columns = count(len(layout.answers), "column")
         used.append(f"{columns} of answers ({first_few(layout.answers, 10)})")

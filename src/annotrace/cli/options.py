@@ -110,7 +110,7 @@ _LABEL_OPTIONS = (
     click.option(
         "--annotator-name",
         metavar="NAME",
-        help="The annotator, if the file of a labelling tool does not name one.",
+        help="The annotator, if the file does not name one.",
     ),
     click.option(
         "--from",

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from annotrace.errors import InputError
 from annotrace.labels.usual_names import OTHER_NAMES, ROW_NUMBERS, USUAL_NAMES, WEAK_NAMES
 
+# The name that pandas' `to_parquet` gives to an index without a name.
+INDEX_COLUMN = "__index_level_0__"
+
 
 class ColumnNames(NamedTuple):
     """Column names given by the caller; None if they are to be detected.
@@ -45,6 +48,10 @@ class Layout:
         The roles whose columns were recognised by content.
     set_aside : tuple of column names
         Columns of the wide form that are not answers, as their values are not labels.
+    annotator_name : str or None
+        The annotator of all labels in a long form without a column of annotators.
+    without_decimals : bool
+        Whether labels such as 1.0 were read as 1.
     """
 
     item: Any
@@ -54,6 +61,8 @@ class Layout:
     answers: tuple[Any, ...] = ()
     by_content: tuple[str, ...] = ()
     set_aside: tuple[Any, ...] = ()
+    annotator_name: str | None = None
+    without_decimals: bool = False
 
     @property
     def wide(self) -> bool:
@@ -142,7 +151,7 @@ def pandas_index(columns: Sequence[Any]) -> Any | None:
     """Return the index column that pandas' `to_csv` or `to_parquet` wrote, or None."""
     if _normalise(str(columns[0])) in ("", "unnamed:_0"):
         return columns[0]
-    return "__index_level_0__" if "__index_level_0__" in columns else None
+    return INDEX_COLUMN if INDEX_COLUMN in columns else None
 
 
 def _rank(name: str, role: str) -> tuple[int, bool] | None:

@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, LimitError
-from annotrace.labels.columns import has_item_column
 from annotrace.labels.files import check_unpacked, decode_text, open_unpacked, read_bytes
+from annotrace.labels.pandas_objects import frame_rows
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_values
 from annotrace.limits import LABEL_LIMITS, Limits
@@ -58,6 +58,10 @@ class Document:
         Returns the arrays of an npy or npz file by name.
     limits : Limits
         Those of the file, for JSON in its records.
+    columns : sequence of str
+        The header of a csv or tsv file, by which its format is detected.
+    is_blank : bool
+        Whether the file has no record, as a tool writes it for an annotator without answers.
     """
 
     path: Path
@@ -68,6 +72,8 @@ class Document:
     run_query: Callable[[str], Sheet] | None = None
     arrays: Callable[[], Mapping[str, NDArray[Any]]] | None = None
     limits: Limits = LABEL_LIMITS
+    columns: Sequence[str] = ()
+    is_blank: bool = False
 
     def place(self, number: int) -> str:
         """Return the name of a record for messages."""
@@ -128,25 +134,46 @@ def _open_json(path: Path, start: bytes, limits: Limits) -> Document | None:
         check_unpacked(path, limits)
         head = [record for _, record in islice(_read_lines(path, limits), HEAD)]
         return Document(path, "line", head, lambda: _read_lines(path, limits))
-    if not start.startswith(b"{") and not re.match(rb"\[\s*[{\]]", start):
+    if not start.startswith(b"{") and not re.match(rb"\[\s*[{\]\[]", start):
         return None
     text = decode_text(read_bytes(path, limits), str(path))
     try:
         parsed = parse_json(text, str(path), limits)
     except json.JSONDecodeError as error:
+        if re.match(rb"\[\s*\[", start):
+            return None  # A delimited table whose first column name starts like a list.
         raise InputError(
             f"{path}, line {error.lineno}: not JSON ({error.msg} at character {error.colno}). "
             "If the file is truncated, copy or export it again."
         ) from None
     records = parsed if isinstance(parsed, list) else [parsed]
     if not records:
-        raise InputError(f"{path} is an empty list. Export the file again, with its labels.")
+        return blank_document(path, "an empty list")
+    if isinstance(records[0], list):
+        raise InputError(
+            f"{path} is a list of lists, which has no names of columns. Write one object per row "
+            "(with pandas: orient='records'), or a csv file with a header."
+        )
     return Document(path, "record", records[:HEAD], lambda: enumerate(records, start=1))
+
+
+def blank_document(path: Path, what: str = "empty") -> Document:
+    """Return the document of a file without records; read as a table, it raises an error."""
+
+    def raise_error() -> Sheet:
+        raise InputError(f"{path} is {what}. Export the file again, with its labels.")
+
+    return Document(path, "record", (), lambda: iter(()), raise_error, is_blank=True)
 
 
 def _open_xml(path: Path, start: bytes, limits: Limits) -> Document | None:
     if not start.startswith(b"<"):
         return None
+    if start[:14].lower().startswith((b"<!doctype html", b"<html")):
+        raise InputError(
+            f"{path} is a web page (HTML), such as a server sends with an error or for a login. "
+            "Download the export again."
+        )
     parser = ElementTree.XMLParser(target=_TreeBuilder(path, limits))
     try:
         parser.feed(read_bytes(path, limits))
@@ -196,7 +223,7 @@ XML = FileType((".xml",), _open_xml)
 def _sheet_from_records(document: Document) -> Sheet:
     numbered: dict[Any, dict[str, Any]] = dict(document.objects())
     unit = document.unit
-    if len(numbered) == 1 and (rows := _rows_of_pandas(*numbered.values())):
+    if len(numbered) == 1 and (rows := frame_rows(*numbered.values())):
         unit, numbered = "index", dict(rows)
     numbers, records = list(numbered), list(numbered.values())
     fields = list(dict.fromkeys(field for record in records for field in record))
@@ -210,21 +237,6 @@ def _sheet_from_records(document: Document) -> Sheet:
 
 def _as_written(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, bool | dict) else value
-
-
-def _rows_of_pandas(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the rows of a frame that pandas wrote as an object of columns or of rows.
-
-    Empty if the object is something else. Columns have the same index; rows have an item column.
-    """
-    parts = list(record.values())
-    if not parts or not all(isinstance(part, dict) for part in parts):
-        return {}
-    if has_item_column(list(parts[0])):
-        return dict(record)
-    if any(list(part) != list(parts[0]) for part in parts):
-        return {}
-    return {index: {name: values[index] for name, values in record.items()} for index in parts[0]}
 
 
 def _first_line_is_json(path: Path, limits: Limits) -> bool:

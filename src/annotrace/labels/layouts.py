@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, first_few
 from annotrace.labels.columns import (
     ColumnNames,
     Layout,
@@ -25,6 +25,7 @@ from annotrace.labels.profiles import Profiles
 from annotrace.labels.recognition import ROLES, Recognition
 from annotrace.labels.role_evidence import Reading
 from annotrace.labels.sheets import Sheet
+from annotrace.labels.whole_numbers import shorten
 from annotrace.labels.wide_columns import Answers, find_answers
 
 # Tables with more columns are wide, and would take long to search.
@@ -71,6 +72,21 @@ def long_layout(sheet: Sheet, names: ColumnNames) -> Layout:
     if not ways:
         raise InputError(describe_missing(sheet.columns, missing, sheet.source))
     raise InputError(_describe_unclear(sheet, ways))
+
+
+def one_annotator_layout(sheet: Sheet, names: ColumnNames, annotator: str) -> Layout:
+    """Find the columns of a table with one row per label of one annotator, whose name is given."""
+    roles = _find_roles(sheet, names)
+    column = first_few(names.annotators) if names.annotators else roles["annotator"]
+    if column is not None:
+        raise InputError(
+            f"{sheet.source}: annotators are named by column {column!r}, so annotator_name= "
+            "(--annotator-name) cannot name them. Remove it, or rename the column."
+        )
+    missing = [role for role in ("item", "label") if roles[role] is None]
+    if missing:
+        raise InputError(describe_missing(sheet.columns, missing, sheet.source))
+    return Layout(**roles, annotator_name=annotator)
 
 
 def wide_layout(sheet: Sheet, names: ColumnNames) -> Layout:
@@ -133,11 +149,13 @@ def _long(reading: Reading, roles: Mapping[str, Any]) -> Layout:
 
 
 def _find_answers(sheet: Sheet, item: Any, truth: Any, *, is_wide: bool) -> Answers:
-    columns = [name for name in sheet.columns if name not in (item, truth)]
+    index = pandas_index(sheet.columns)
+    columns = [name for name in sheet.columns if name not in (item, truth, index)]
     if not columns:
         missing = ["annotator", "label"]
         raise InputError(describe_missing(sheet.columns, missing, sheet.source))
-    return find_answers({name: sheet.column(name) for name in columns}, is_wide=is_wide)
+    # Of whole numbers, pandas writes those in columns with missing values as 1.0.
+    return find_answers({name: shorten(sheet.column(name)) for name in columns}, is_wide=is_wide)
 
 
 def _find_doubt(answers: Answers) -> str | None:

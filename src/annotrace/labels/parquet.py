@@ -7,9 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from annotrace.errors import InputError, RunError
+from annotrace.labels.columns import INDEX_COLUMN, has_item_column
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
 from annotrace.labels.files import ARROW, PARQUET, damage_as_error, read_bytes, size_of
 from annotrace.labels.sheets import Sheet, frame_sheet
@@ -30,9 +31,12 @@ def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
     frame = read_frame(content, path, "arrow" if is_arrow else "parquet", limits)
     if len(frame) == 0:
         raise InputError(f"{path} has no rows.")
+    index = None if is_arrow else _read_range_index(content, len(frame))
     frame = name_classes(frame, _read_features(path, content, is_arrow))
     head = [record for _, record in frame_records(frame.head(HEAD))]
-    return Document(path, "row", head, lambda: frame_records(frame), lambda: _sheet(frame, path))
+    return Document(
+        path, "row", head, lambda: frame_records(frame), lambda: _sheet(frame, path, index)
+    )
 
 
 PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
@@ -93,7 +97,12 @@ def _depth(kind: Any) -> int:
     return 1 + max(map(_depth, inner))
 
 
-def _sheet(frame: Any, path: Path) -> Sheet:
+def _sheet(frame: Any, path: Path, index: RangeIndex | None) -> Sheet:
+    """Return a frame as a sheet, with the index of pandas if no column names the items."""
+    import polars as pl
+
+    if index is not None and not _names_items(frame, index):
+        frame = frame.select(pl.Series(index.name, index.values), pl.all())
     sheet = frame_sheet(frame, str(path))
     return replace(sheet, column=lambda name: sheet.column(name).as_text())
 
@@ -116,6 +125,31 @@ def name_classes(frame: Any, features: Features) -> Any:
             named = pl.Series(names, dtype=pl.String).gather(codes.set(~known, None))
             frame = frame.with_columns(named.alias(column))
     return frame
+
+
+def _names_items(frame: Any, index: RangeIndex) -> bool:
+    return has_item_column(frame.columns) or index.name in frame.columns
+
+
+class RangeIndex(NamedTuple):
+    """The index of a pandas frame that numbers the rows, which is stored in metadata only."""
+
+    name: str
+    values: range
+
+
+def _read_range_index(content: IO[bytes], n_rows: int) -> RangeIndex | None:
+    """Return the index that pandas describes in the metadata of a parquet file, None if none."""
+    import polars as pl
+
+    content.seek(0)
+    try:
+        (index,) = json.loads(pl.read_parquet_metadata(content)["pandas"])["index_columns"]
+        values = range(*(int(index[part]) for part in ("start", "stop", "step")))
+        name = str(index["name"] or INDEX_COLUMN)
+        return RangeIndex(name, values) if len(values) == n_rows else None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
 
 
 def _read_features(path: Path, content: io.BytesIO, is_arrow: bool) -> Features:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,18 +15,18 @@ from annotrace.errors import InputError, count
 from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
 from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
 from annotrace.labels.columns import ColumnNames, Layout
-from annotrace.labels.documents import JSON, XML, Document
+from annotrace.labels.documents import JSON, XML, Document, blank_document
 from annotrace.labels.duckdb_files import DUCKDB_FILE
 from annotrace.labels.files import check_file, check_known, open_unpacked
 from annotrace.labels.formats import FORMATS, Format
-from annotrace.labels.formats.argilla import is_flat
 from annotrace.labels.formats.base import Answer, Questions, Skipped
-from annotrace.labels.layouts import find_layout
+from annotrace.labels.layouts import find_layout, one_annotator_layout
 from annotrace.labels.parquet import PARQUET_OR_ARROW
 from annotrace.labels.sheets import labels_in_sheet, stack_sheets, with_cache
 from annotrace.labels.spreadsheets import DELIMITED, XLSX
 from annotrace.labels.sqlite_files import SQLITE_FILE
 from annotrace.labels.vocabulary import Coded, as_text, encode_values
+from annotrace.labels.whole_numbers import drop_decimals
 from annotrace.limits import LABEL_LIMITS, Limits
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
@@ -38,7 +39,10 @@ FILE_TYPES = (
 )
 
 _SUFFIXES = tuple(suffix for kind in reversed(FILE_TYPES) for suffix in kind.suffixes)
-_NOT_LABELS = frozenset(["dataset_info.json", "dataset_infos.json", "state.json", "metadata.json"])
+# What Hugging Face datasets saves beside the data, with the results of `map` and `filter`.
+_NOT_LABELS = re.compile(
+    r"(dataset_info|dataset_infos|dataset_dict|state|metadata)\.json|cache-\w+\.arrow"
+)
 _START = 4096
 
 
@@ -55,12 +59,13 @@ class ExportOptions:
 class Imported(NamedTuple):
     """What was read from an export: format, question, and the number of skipped answers by reason.
 
-    `question` is None if the format has no questions.
+    `question` is None if the format has no questions; `blank` are files without a record.
     """
 
     title: str
     question: str | None
     skipped: Mapping[str, int]
+    blank: tuple[str, ...] = ()
 
 
 def read_parts(
@@ -84,7 +89,8 @@ def read_parts(
     format = None if export.query is not None else find_format(documents, export.format)
     used: Layout | Imported | None
     if format is None:
-        columns, used = _read_sheets(documents, names, limits, export.query)
+        sheet_columns = _read_sheets(documents, names, limits, export)
+        columns, used = _without_decimals(*sheet_columns, options)
     else:
         _check_no_columns(names, format.title, documents[0].path)
         columns, used = import_answers(documents, format, export, names.item)
@@ -116,7 +122,7 @@ def _files_below(folder: Path) -> list[Path]:
         path
         for path in sorted(folder.rglob("*"))
         if has_known_suffix(path)
-        and path.name not in _NOT_LABELS
+        and not _NOT_LABELS.fullmatch(path.name)
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and path.is_file()
     ]
@@ -136,31 +142,49 @@ def open_document(path: str | Path, limits: Limits = LABEL_LIMITS) -> Document:
     """Open a label file as the first file type that recognises its content."""
     path = check_file(path, limits)
     with open_unpacked(path, limits) as file:
-        start = file.read(_START).removeprefix("\ufeff".encode()).lstrip()
+        start = file.read(_START)
+    is_blank = bool(start) and not start.strip() and len(start) < _START
+    start = start.removeprefix("\ufeff".encode()).lstrip()
+    if is_blank:
+        return blank_document(path)
     check_known(start, str(path))
     opened = (kind.open(path, start, limits) for kind in FILE_TYPES)
     document = next(document for document in opened if document is not None)
     return replace(document, limits=limits)
 
 
-def _read_sheets(
-    documents: Sequence[Document], names: ColumnNames, limits: Limits, query: str | None
+def _without_decimals(
+    columns: Columns, layout: Layout | None, options: TableOptions
 ) -> tuple[Columns, Layout | None]:
+    """Shorten the labels 1.0, 2.0, ... of a wide table, if there are missing ones, to 1, 2, ..."""
+    if layout is None or not layout.wide:
+        return columns, layout
+    shorter = drop_decimals(columns, options)
+    return shorter, replace(layout, without_decimals=shorter is not columns)
+
+
+def _read_sheets(
+    documents: Sequence[Document], names: ColumnNames, limits: Limits, export: ExportOptions
+) -> tuple[Columns, Layout | None]:
+    query = export.query
     for document in documents:
         if document.arrays is not None and query is None:
             if len(documents) > 1:
                 raise InputError(f"{document.path} contains arrays: read it separately.")
+            if export.annotator_name is not None:
+                raise InputError(
+                    f"{document.path} contains arrays, which have their own annotators. Remove "
+                    "annotator_name= (--annotator-name)."
+                )
             return labels_in_arrays(document.arrays(), names, str(document.path)), None
     sheets = [document.sheet(query) for document in documents]
     for sheet in sheets:
         limits.check_columns(len(sheet.columns), sheet.source)
     sheet = with_cache(stack_sheets(sheets))
-    if is_flat(sheet.columns) and documents[0].records is None:
-        raise InputError(
-            f"{sheet.source} is Argilla's csv, which has the answers of several users in one cell. "
-            "Export the records as JSON or parquet."
-        )
-    layout = find_layout(sheet, names)
+    if export.annotator_name is None:
+        layout = find_layout(sheet, names)
+    else:
+        layout = one_annotator_layout(sheet, names, export.annotator_name)
     return labels_in_sheet(sheet, layout), layout
 
 
@@ -178,10 +202,8 @@ def find_format(documents: Sequence[Document], name: str | None) -> Format | Non
     """Return the named format, else the one detected by content; None if they are tables."""
     if name is not None:
         return _by_name(name)
-    found = [
-        next((known for known in FORMATS if any(map(known.sniff, document.head))), None)
-        for document in documents
-    ]
+    documents = [document for document in documents if not document.is_blank]
+    found = [_detect(document) for document in documents]
     for document, other in zip(documents, found, strict=True):
         if other is not found[0]:
             raise InputError(
@@ -189,7 +211,22 @@ def find_format(documents: Sequence[Document], name: str | None) -> Format | Non
                 f"{_title(found[0])}. Read them separately, or name their format with format= "
                 "(--from)."
             )
-    return found[0]
+        if other is not None:
+            _check_no_doubt(document, other)
+    return found[0] if found else None
+
+
+def _check_no_doubt(document: Document, format: Format) -> None:
+    for doubt in map(format.find_doubt, document.head):
+        if doubt is not None:
+            raise InputError(f"{document.path}: {doubt}.")
+
+
+def _detect(document: Document) -> Format | None:
+    for known in FORMATS:
+        if any(map(known.sniff, document.head)) or known.sniff_columns(document.columns):
+            return known
+    return None
 
 
 def _title(format: Format | None) -> str:
@@ -213,8 +250,9 @@ def import_answers(
     labels, truth = list[_Located](), list[_Located]()
     file_names = names_of_files([document.path for document in documents])
     for document, file_name in zip(documents, file_names, strict=True):
-        if document.records is None:
-            raise InputError(f"{document.path} is neither JSON nor XML, so not {format.title}.")
+        is_other_table = document.columns and not format.sniff_columns(document.columns)
+        if document.records is None or is_other_table:
+            raise InputError(f"{document.path} is a table, but not one of {format.title}.")
         for answer in format.read(document, questions, item):
             if isinstance(answer, Skipped):
                 skipped[answer.reason] += 1
@@ -238,7 +276,17 @@ def import_answers(
             "are classes, or name the format with format= (--from)."
         )
     question = questions.wanted or next(iter(questions.found), None)
-    return _columns(labels, truth, source), Imported(format.title, question, dict(skipped))
+    blank = tuple(document.path.name for document in documents if document.is_blank)
+    used = Imported(format.title, question, dict(skipped), blank)
+    return _columns(_in_order(labels), truth, source), used
+
+
+def _in_order(labels: list[_Located]) -> list[_Located]:
+    """Sort the labels of each item by the order in which they were given."""
+    first: dict[str, int] = {}
+    for _, answer in labels:
+        first.setdefault(answer.item, len(first))
+    return sorted(labels, key=lambda located: (first[located[1].item], located[1].order))
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str | None]:

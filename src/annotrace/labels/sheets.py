@@ -91,10 +91,14 @@ def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:
     if layout.wide:
         return _wide_columns(sheet, layout)
     item = sheet.column(layout.item)
+    if layout.annotator_name is None:
+        annotator = sheet.column(layout.annotator).sorted()
+    else:
+        annotator = Coded(np.zeros_like(item.codes), as_names([layout.annotator_name]))
     return Columns(
         sheet.source,
         item=item,
-        annotator=sheet.column(layout.annotator).sorted(),
+        annotator=annotator,
         label=sheet.column(layout.label),
         where=lambda row, role: sheet.cell(row, getattr(layout, role)),
         truth=None if layout.truth is None else sheet.column(layout.truth),

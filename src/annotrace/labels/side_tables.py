@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from annotrace.errors import InputError, count, first_few
 from annotrace.labels.columns import ColumnNames, Layout, describe_option, find_column
-from annotrace.labels.layouts import find_layout
+from annotrace.labels.formats.label_studio_csv import ANNOTATOR, ITEM, is_label_studio
+from annotrace.labels.layouts import find_layout, one_annotator_layout
 from annotrace.labels.reading import list_files, open_document
 from annotrace.labels.sheets import Sheet, stack_sheets, with_cache
 from annotrace.limits import LABEL_LIMITS, Limits
@@ -141,7 +142,7 @@ class LabelColumns:
     names : ColumnNames
         As in `LabelTable.read`.
     limits : Limits
-    query : str, optional
+    query, annotator_name : str, optional
         As in `LabelTable.read`.
     """
 
@@ -151,10 +152,11 @@ class LabelColumns:
         names: ColumnNames,
         limits: Limits = LABEL_LIMITS,
         query: str | None = None,
+        annotator_name: str | None = None,
     ) -> None:
         self.sheet = _read_sheet(paths, limits, query)
         self.limits = limits
-        self.layout: Layout = find_layout(self.sheet, names)
+        self.layout: Layout = _find_layout(self.sheet, names, annotator_name)
 
     def texts(self, columns: Sequence[str]) -> ItemTexts:
         """Return the texts of items, which must be the same in all rows of an item.
@@ -179,11 +181,19 @@ class LabelColumns:
         return {(item, annotator): value for item, annotator, value in rows if value}
 
     def _check_long(self) -> None:
-        if self.layout.wide:
+        if self.layout.annotator is None:
             raise InputError(
-                f"{self.sheet.source} has one column per annotator. A column about annotators or "
+                f"{self.sheet.source} has no column of annotators. A column about annotators or "
                 "times needs one row per label: item, annotator, label."
             )
+
+
+def _find_layout(sheet: Sheet, names: ColumnNames, annotator_name: str | None) -> Layout:
+    if is_label_studio(sheet.columns) and names.label is None:
+        return Layout(names.item or ITEM, names.annotator or ANNOTATOR)
+    if annotator_name is not None:
+        return one_annotator_layout(sheet, names, annotator_name)
+    return find_layout(sheet, names)
 
 
 def _read_sheet(paths: Sequence[str | Path], limits: Limits, query: str | None = None) -> Sheet:

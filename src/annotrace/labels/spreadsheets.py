@@ -48,14 +48,34 @@ class TextTable(NamedTuple):
             lambda row, name: f"{source}, row {self.row_numbers[row]}, column {name!r}",
         )
 
+    def records(self) -> Iterator[tuple[int, dict[str, str | None]]]:
+        """Iterate over the rows as records, with their numbers."""
+        return zip(self.row_numbers.tolist(), self.frame.iter_rows(named=True), strict=True)
+
 
 def _open_delimited(path: Path, start: bytes, limits: Limits) -> Document:
     source = str(path)
 
-    def make_sheet() -> Sheet:
-        return read_delimited(read_bytes(path, limits), source, limits).sheet(source)
+    def read() -> TextTable:
+        return read_delimited(read_bytes(path, limits), source, limits)
 
-    return Document(path, "row", make_sheet=make_sheet)
+    return Document(
+        path,
+        "row",
+        records=lambda: read().records(),
+        make_sheet=lambda: read().sheet(source),
+        columns=_header(start),
+    )
+
+
+def _header(start: bytes) -> list[str]:
+    """Return the names of columns from the first bytes of a file, which may cut the last one."""
+    line = next(iter(start.decode(errors="replace").splitlines()), "")
+    separator, _ = _likely_separator(line)
+    try:
+        return unguard_names(next(csv.reader([line], delimiter=separator), []))
+    except csv.Error:
+        return []
 
 
 def _open_xlsx(path: Path, start: bytes, limits: Limits) -> Document | None:
@@ -104,10 +124,16 @@ def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -
 
 def _find_separator(text: str, source: str, limits: Limits) -> str:
     line = re.search(r"[^\r\n]+", text)
-    unquoted = re.sub('"[^"]*"', "", line[0] if line else "")
-    separator = max(",\t;", key=unquoted.count)
-    limits.check_columns(unquoted.count(separator) + 1, source)
+    separator, n_columns = _likely_separator(line[0] if line else "")
+    limits.check_columns(n_columns, source)
     return separator
+
+
+def _likely_separator(header: str) -> tuple[str, int]:
+    """Return the separator of a header that occurs most, and the number of columns."""
+    unquoted = re.sub('"[^"]*"', "", header)
+    separator = max(",\t;", key=unquoted.count)
+    return separator, unquoted.count(separator) + 1
 
 
 def _read_fast(content: bytes, header: list[str], separator: str) -> Any:

@@ -139,7 +139,8 @@ class LabelTable(LabelCounting):
         item, annotator, label, truth, annotators, classes, skip, repeats
             As in `from_long` and `from_wide`; `item` may be a field of the export of a tool.
         question, annotator_name, format : str, optional
-            For exports of tools: which of several questions, who labelled, and which format.
+            For exports of tools: which of several questions, who labelled (also for tables
+            without a column of annotators), and which format.
         query : str, optional
             What to select from a database; by default its only table or view.
         limits : Limits

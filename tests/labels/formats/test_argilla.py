@@ -51,5 +51,5 @@ def test_the_csv_of_a_dataset_is_refused(tmp_path):
     rows = [f"rec-{k},pending,\"['bad' 'good']\",\"['u1' 'u2']\",0" for k in range(5)]
     header = "id,status,mood.responses,mood.responses.users,mood.suggestion"
     (tmp_path / "ds.csv").write_text("\n".join([header, *rows]))
-    with pytest.raises(InputError, match=r"ds\.csv is Argilla's csv.*JSON or parquet"):
+    with pytest.raises(InputError, match=r"row 2: .*the csv of Argilla.*to_list\(flatten=True\)"):
         LabelTable.read(tmp_path / "ds.csv")

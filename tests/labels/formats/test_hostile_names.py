@@ -1,5 +1,7 @@
 """Names of every kind are read unchanged from every format."""
 
+import csv
+import io
 import json
 import xml.etree.ElementTree as ET
 
@@ -41,6 +43,14 @@ def lines(records):
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
+def table(records):
+    records, text = list(records), io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), quoting=csv.QUOTE_NONNUMERIC)
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
+
+
 WRITERS = {
     "label-studio": lambda rows: json.dumps(
         [
@@ -65,13 +75,22 @@ WRITERS = {
             for i, a, label in rows
         ]
     ),
+    "label-studio-csv": lambda rows: table(
+        {"annotation_id": k, "annotator": a, "created_at": "", "id": i, "lead_time": 1}
+        | {"name": i, "q": label, "updated_at": ""}
+        for k, (i, a, label) in enumerate(rows, start=1)
+    ),
     "prodigy": lambda rows: lines(
         {"name": i, "_input_hash": 1, "accept": [label], "answer": "accept", "_annotator_id": a}
         for i, a, label in rows
     ),
     "argilla": lambda rows: json.dumps(
         [
-            {"id": i, "fields": {"name": i}, "responses": {"q": [{"value": label, "user_id": a}]}}
+            {
+                "id": i,
+                "fields": {"name": i},
+                "responses": {"q": [{"value": label, "user_id": a, "status": "submitted"}]},
+            }
             for i, a, label in rows
         ]
     ),
@@ -126,5 +145,7 @@ def test_hostile_names_come_through_unchanged(format, tmp_path):
     if format in ("doccano", "cvat"):
         options["annotator_name"] = HOSTILE[0]
         rows = [(item, HOSTILE[0], label) for item, _, label in rows]
+    if format == "label-studio-csv":
+        options["question"] = "q"  # Annotators agree on every task.
     table = LabelTable.read(tmp_path / "export", **options)
     assert sorted(table.to_frame().rows()) == sorted(rows)

@@ -6,6 +6,7 @@ from annotrace.labels.formats.cvat import CVAT
 from annotrace.labels.formats.doccano import DOCCANO
 from annotrace.labels.formats.ground_truth import GROUND_TRUTH
 from annotrace.labels.formats.label_studio import LABEL_STUDIO, LABEL_STUDIO_MIN
+from annotrace.labels.formats.label_studio_csv import LABEL_STUDIO_CSV
 from annotrace.labels.formats.labelbox import LABELBOX
 from annotrace.labels.formats.peerannot import PEERANNOT
 from annotrace.labels.formats.prodigy import PRODIGY
@@ -16,6 +17,7 @@ __all__ = ["FORMATS", "Format"]
 FORMATS = (
     LABEL_STUDIO,
     LABEL_STUDIO_MIN,
+    LABEL_STUDIO_CSV,
     LABELBOX,
     GROUND_TRUTH,
     ARGILLA,

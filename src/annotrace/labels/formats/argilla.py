@@ -1,8 +1,10 @@
-"""Argilla: records as `to_json`, `to_list` and `to_dict` write them, or as a Hugging Face dataset.
+"""Argilla: records as `to_list` and `to_dict` write them, or as a Hugging Face dataset.
 
-A nested record has `responses`: for each question a list of `user_id` and `value`.
 A flat record, as in a dataset, has columns `QUESTION.responses`, `QUESTION.responses.users` and
 `QUESTION.responses.status`, each with a list. Suggestions come from models and are not read.
+A nested record has `responses`: for each question a list of `user_id`, `value` and, if it is from
+the server, `status`. Those that `to_json` and the other functions write have no status, and drafts
+and discarded responses are among them, which nothing else sets apart.
 """
 
 from __future__ import annotations
@@ -16,6 +18,11 @@ from annotrace.labels.formats.base import Answers, Format, Questions, Record, Sk
 
 _Response = tuple[Any, Any, Any]  # value, user and status
 _RESPONSES = ".responses"
+_FLAT_EXPORTS = "records.to_list(flatten=True), or records.to_datasets() as parquet or JSON lines"
+_NO_STATUS = (
+    "the responses have no status, so that drafts and discarded ones cannot be told from those "
+    f"submitted. Export {_FLAT_EXPORTS}."
+)
 
 
 def is_flat(columns: Sequence[Any]) -> bool:
@@ -27,12 +34,18 @@ def _sniff(entry: Any) -> bool:
     if not isinstance(entry, dict):
         return False
     in_columns = all(isinstance(entry.get(name), list) for name in ("id", "fields", "responses"))
-    by_id = bool(entry) and all(isinstance(v, dict) and _is_nested(v) for v in entry.values())
-    return _is_nested(entry) or is_flat(list(entry)) or in_columns or by_id
+    return _is_record(entry) or in_columns or _is_by_id(entry)
 
 
-def _is_nested(record: Mapping[str, Any]) -> bool:
-    return isinstance(record.get("responses"), dict) and isinstance(record.get("fields"), dict)
+def _is_record(entry: Mapping[str, Any]) -> bool:
+    nested = isinstance(entry.get("responses"), dict) and isinstance(entry.get("fields"), dict)
+    return nested or is_flat(list(entry))
+
+
+def _is_by_id(entry: Mapping[str, Any]) -> bool:
+    """Whether an object has a record for each id."""
+    records = list(entry.values())
+    return all(isinstance(part, dict) for part in records) and any(map(_is_record, records))
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Answers:
@@ -41,10 +54,10 @@ def _read(document: Document, questions: Questions, item: str | None) -> Answers
         fields = record.part("fields", dict, optional=True)
         name = record.item(item, ["id"], metadata | fields | record.fields)
         for value, user, status in questions.choose(_responses(record), record.place) or ():
-            if status in (None, "submitted"):
-                yield record.answer(name, user, value)
-            else:
-                yield Skipped(str(status))
+            if status is None:
+                raise InputError(f"{record.place}: {_NO_STATUS}")
+            is_submitted = status == "submitted"
+            yield record.answer(name, user, value) if is_submitted else Skipped(str(status))
 
 
 def _records(document: Document) -> Iterator[Record]:
@@ -52,17 +65,13 @@ def _records(document: Document) -> Iterator[Record]:
     for record in records_of(document):
         if isinstance(record.fields.get("id"), list):  # to_dict(orient="names"): lists
             rows = _rows(record)
-        elif not _is_nested(record.fields) and _are_objects(record.fields):
+        elif _is_by_id(record.fields):
             rows = list(record.fields.values())  # to_dict(orient="index"): records by id
         else:
             yield record
             continue
         for number, row in enumerate(rows, start=1):
             yield Record(number, document.place(number), row)
-
-
-def _are_objects(fields: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, dict) for value in fields.values())
 
 
 def _rows(columns: Record) -> list[dict[str, Any]]:
@@ -95,6 +104,11 @@ def _responses(record: Record) -> dict[str, list[_Response]]:
 
 
 def _flat_responses(record: Record, column: str) -> list[_Response]:
+    if isinstance(record.fields[column], str):
+        raise InputError(
+            f"{record.place}: {column!r} has the answers of several users in one cell, as in the "
+            f"csv of Argilla. Export {_FLAT_EXPORTS}."
+        )
     values = record.part(column, list)
     users = record.part(f"{column}.users", list)
     status = record.part(f"{column}.status", list, optional=True) or [None] * len(values)
@@ -106,4 +120,4 @@ def _flat_responses(record: Record, column: str) -> list[_Response]:
     return list(zip(values, users, status, strict=True))
 
 
-ARGILLA = Format("argilla", "Argilla records", _sniff, _read)
+ARGILLA = Format("argilla", "Argilla records", _sniff, _read, is_flat)

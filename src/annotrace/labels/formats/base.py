@@ -17,7 +17,8 @@ class Answer(NamedTuple):
     """One label by one annotator, from the record of a given number.
 
     `annotator` is None if the file does not name the annotator; `is_truth` marks the true class
-    of an item instead of a label.
+    of an item instead of a label. Of two answers to an item, the later one has the higher `order`;
+    it is 0 if the file lists answers in the order in which they were given.
     """
 
     number: int
@@ -25,6 +26,7 @@ class Answer(NamedTuple):
     annotator: str | None
     label: str
     is_truth: bool = False
+    order: int = 0
 
 
 class Skipped(NamedTuple):
@@ -106,13 +108,13 @@ class Record(NamedTuple):
         )
 
     def answer(
-        self, item: str, annotator: Any, values: Any, is_truth: bool = False
+        self, item: str, annotator: Any, values: Any, is_truth: bool = False, order: int = 0
     ) -> Answer | Skipped:
         """Return the answer with the one label in `values`, a value or list."""
         label = one_label(values, item, self.place)
         if label is None:
             return Skipped("empty")
-        return Answer(self.number, item, as_text(annotator), label, is_truth)
+        return Answer(self.number, item, as_text(annotator) or None, label, is_truth, order)
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,19 @@ class Format:
     read : callable
         Given a document, the questions and the field that names items (or None), iterates over
         the answers.
+    sniff_columns : callable
+        Whether a csv or tsv file with these columns has this format.
+    find_doubt : callable
+        Describes why a record with this format may as well be something else, and what to do; None
+        if it may not. It is not asked if the caller names the format.
     """
 
     name: str
     title: str
     sniff: Callable[[Any], bool]
     read: Callable[[Document, Questions, str | None], Answers]
+    sniff_columns: Callable[[Sequence[str]], bool] = lambda columns: False
+    find_doubt: Callable[[Any], str | None] = lambda record: None
 
 
 def records_of(document: Document) -> Iterator[Record]:

@@ -6,8 +6,10 @@ A row has the `data_row` and, for each project, `labels` by several annotators; 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from annotrace.errors import InputError
 from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import (
     Answer,
@@ -21,15 +23,25 @@ from annotrace.labels.formats.base import (
 
 
 def _sniff(row: Any) -> bool:
-    return (
-        isinstance(row, dict)
-        and isinstance(row.get("data_row"), dict)
-        and isinstance(row.get("projects"), dict)
+    return isinstance(row, dict) and (
+        (isinstance(row.get("data_row"), dict) and isinstance(row.get("projects"), dict))
+        or _is_import(row)
     )
+
+
+def _is_import(row: Mapping[str, Any]) -> bool:
+    """Whether it is a label to import into Labelbox, which the annotator is not part of."""
+    is_named = "name" in row or "schemaId" in row
+    return isinstance(row.get("dataRow"), dict) and is_named and "uuid" in row
 
 
 def _read(document: Document, questions: Questions, item: str | None) -> Answers:
     for record in records_of(document):
+        if _is_import(record.fields):
+            raise InputError(
+                f"{record.place}: labels to import into Labelbox name no annotators. Export the "
+                "project (project.export() with label_details), whose rows have created_by."
+            )
         data_row = record.object("data_row")
         name = data_row.item(item, ["global_key", "external_id", "id"])
         projects = record.object("projects")

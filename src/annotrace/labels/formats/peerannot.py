@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotrace.errors import InputError
+from annotrace.errors import InputError, first_few
 from annotrace.labels.columns import has_item_column
 from annotrace.labels.documents import Document
 from annotrace.labels.formats.base import Answers, Format, Questions, records_of
+from annotrace.labels.pandas_objects import wide_orient
 
 
 def _sniff(tasks: Any) -> bool:
@@ -18,6 +19,19 @@ def _sniff(tasks: Any) -> bool:
         and not any(isinstance(label, dict) for task in tasks.values() for label in task.values())
         and not has_item_column(list(tasks))
         and not has_item_column(list(next(iter(tasks.values()))))
+        and wide_orient(tasks) != "columns"
+    )
+
+
+def _find_doubt(tasks: Any) -> str | None:
+    if wide_orient(tasks) != "unclear":
+        return None
+    outer, inner = list(tasks), list(next(iter(tasks.values())))
+    return (
+        f"either {first_few(outer, 2)} or {first_few(inner, 2)} are the items, since everyone may "
+        "have labelled everything. If the former are, as in peerannot, pass format='peerannot' "
+        "(--from peerannot); if the latter are, as in a frame of pandas with one column per "
+        "annotator, pass format='table' (--from table)"
     )
 
 
@@ -31,4 +45,4 @@ def _read(document: Document, questions: Questions, item: str | None) -> Answers
                 yield task.answer(name, worker, answer)
 
 
-PEERANNOT = Format("peerannot", "peerannot answers", _sniff, _read)
+PEERANNOT = Format("peerannot", "peerannot answers", _sniff, _read, find_doubt=_find_doubt)

@@ -122,20 +122,20 @@ def read_unchanged(read: Callable[[Path], Read]) -> Callable[[Path], Read]:
     @functools.wraps(read)
     def repeated(folder: Path) -> Read:
         while True:
-            before = _state(folder)
+            before = run_state(folder)
             try:
                 return read(folder)
             except RunError:
-                if _state(folder) == before:
+                if run_state(folder) == before:
                     raise
 
     return repeated
 
 
-def _state(folder: Path) -> list[tuple[Path, int, int] | None]:
-    """Return what changes whenever a file that is read is replaced or moved."""
+def run_state(folder: Path) -> list[tuple[Path, int, int] | None]:
+    """Return what changes whenever a file of the run that is read is replaced or moved."""
     state: list[tuple[Path, int, int] | None] = []
-    for name in (MODEL, DESCRIPTION):
+    for name in (MODEL, DESCRIPTION, REPORT):
         path = run_file(folder, name)
         try:
             status = path.lstat()

@@ -25,6 +25,7 @@ from annotrace.cli.next_labels import next_labels
 from annotrace.cli.predict import predict
 from annotrace.cli.report import report
 from annotrace.cli.reproduce import reproduce
+from annotrace.cli.serve import serve
 from annotrace.cli.simulate import simulate
 from annotrace.errors import INTERRUPTED, TERMINATED, AnnotraceError, describe_os_error
 from annotrace.version import __version__
@@ -104,6 +105,7 @@ def main() -> None:
       annotrace aggregate labels.csv --out run
       annotrace judges labels.csv --gold gold.csv
       annotrace report run --images photos/
+      annotrace serve run
       annotrace next run --budget 500
       annotrace convert label-studio.json --out labels.csv
       annotrace encode photos/ --encoder NAME_OR_PATH --out features.npz
@@ -113,7 +115,7 @@ def main() -> None:
     """
 
 
-for command in (demo, fit, predict, aggregate, judges, report, next_labels):
+for command in (demo, fit, predict, aggregate, judges, report, serve, next_labels):
     main.add_command(command)
 for command in (convert, encode, simulate, reproduce):
     main.add_command(command)

@@ -98,8 +98,8 @@ def render(
 
 
 def render_template(template: str, **context: Any) -> str:
-    """Return a page as text, with its style and script in it."""
-    script = _read("report.js")
+    """Return a page as text, with its style and, unless another is given, the script of reports."""
+    script = context.setdefault("script", template_text("report.js"))
     digest = hashlib.sha256(script.encode()).digest()
     return (
         _environment()
@@ -107,14 +107,14 @@ def render_template(template: str, **context: Any) -> str:
         .render(
             **context,
             written=date.today(),
-            css=_read("report.css"),
-            script=script,
+            css=template_text("report.css"),
             script_hash=base64.b64encode(digest).decode(),
         )
     )
 
 
-def _read(name: str) -> str:
+def template_text(name: str) -> str:
+    """Return a style or script of the templates."""
     # Browsers convert line ends to line feeds before they compute the hash, and so does this.
     return (TEMPLATES / name).read_text(encoding="utf-8")
 

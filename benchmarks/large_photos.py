@@ -4,20 +4,22 @@ usage: python benchmarks/large_photos.py [--photos 500] [--workers 0,1,2]
                                          [--out results/large_photos.jsonl]
 
     train   JPEG photos of 12 megapixels, decoded at 64 x 64 as for a fit (reduced by the decoder)
-    encode  the same photos, whole, for a function that returns their mean colour, four at a time
+    encode  a fifth of them, whole, for a function that returns their mean colour, four at a time
     png     a tenth as many photos, as PNG, which cannot be decoded at a reduced size, at 64 x 64
 
 The photos are made here, in a temporary folder: smooth shapes, edges and the noise of a sensor, so
 that a JPEG file has 2 to 5 MB. Every measurement runs in a fresh process. The files are read once
 before, so that all are in the cache of the system. Busy cores are the CPU time of the process and
-its children divided by the time that has passed. Peak memory is the largest sum of their
-proportional set sizes, sampled every 50 ms. Linux only; writes one JSON line per measurement.
+its children divided by the time that has passed; on a shared machine, compare it with the load.
+Peak memory is the largest sum of their proportional set sizes, sampled every 50 ms. Linux only;
+writes one JSON line per measurement.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -56,12 +58,14 @@ def make_photos(folder: Path, n_photos: int) -> None:
     """Write photos: shifted copies of a few scenes, as JPEG, and some of them as PNG."""
     rng = np.random.default_rng(0)
     scenes = [make_scene(rng) for _ in range(N_SCENES)]
-    for name in ("jpeg", "png"):
+    for name in TASKS:
         (folder / name).mkdir()
     for k in range(n_photos):
         shift = tuple(int(s) for s in rng.integers(0, (HEIGHT, WIDTH)))
         photo = Image.fromarray(np.roll(scenes[k % N_SCENES], shift, axis=(0, 1)))
-        photo.save(folder / "jpeg" / f"{k:04}.jpg", quality=88)
+        photo.save(folder / "train" / f"{k:04}.jpg", quality=92)
+        if k % 5 == 0:
+            (folder / "encode" / f"{k:04}.jpg").hardlink_to(folder / "train" / f"{k:04}.jpg")
         if k % 10 == 0:
             photo.save(folder / "png" / f"{k:04}.png", compress_level=1)
 
@@ -74,7 +78,7 @@ def mean_colour(images: list[Any]) -> np.ndarray:
 
 def run_task(task: str, folder: Path, n_workers: int) -> None:
     """Decode or encode, and print the measurement as JSON."""
-    images = ImageFolder(folder / ("png" if task == "png" else "jpeg"), n_workers=n_workers)
+    images = ImageFolder(folder / task, n_workers=n_workers)
     memory, start = PeakMemory(), time.perf_counter()
     with memory:
         if task == "encode":
@@ -103,7 +107,8 @@ class PeakMemory:
         """Return the figures of what took so many seconds."""
         # Of children that have ended, /proc has the time too.
         busy = sum(_cpu_seconds(Path("/proc/self"))) - self.start
-        return {"busy_cores": busy / seconds, "peak_megabytes": self.kilobytes / 1024}
+        figures = {"cpu_seconds": busy, "busy_cores": busy / seconds, "load": os.getloadavg()[0]}
+        return figures | {"peak_megabytes": self.kilobytes / 1024}
 
     def _sample(self) -> None:
         while not self.done.wait(0.05):
@@ -149,14 +154,14 @@ def main() -> None:
     versions = {"annotrace": at.__version__, "torch": torch.__version__}
     with tempfile.TemporaryDirectory() as folder:
         make_photos(Path(folder), args.photos)
-        sizes = [file.stat().st_size / 2**20 for file in Path(folder, "jpeg").iterdir()]
-        print(f"JPEG files of {min(sizes):.1f} to {max(sizes):.1f} MB")
+        sizes = [file.stat().st_size / 2**20 for file in Path(folder, "train").iterdir()]
+        print(f"JPEG files of {min(sizes):.1f} to {max(sizes):.1f} MB", flush=True)
         for task in TASKS:
             for n_workers in map(int, args.workers.split(",")):
                 for file in Path(folder).rglob("*.*"):
                     file.read_bytes()
                 record = measure(task, Path(folder), n_workers) | {"versions": versions}
-                print(json.dumps(record))
+                print(json.dumps(record), flush=True)
                 with args.out.open("a") as out:
                     out.write(json.dumps(record) + "\n")
 

@@ -40,6 +40,7 @@ class ImageFolder(ImageSource):
 
     Attributes
     ----------
+    paths : list of Path
     items : ndarray of shape (n_items,)
         Path relative to the folder, with "/"; `matching` can choose other names.
     shape : (height, width, 3) or (height, width)
@@ -64,6 +65,7 @@ class ImageFolder(ImageSource):
         files = [ImageFile(str(file), root) for file in paths]
         names = [file.relative_to(folder).as_posix() for file in paths]
         super().__init__(files, names, str(path), size=size, color=color, **options)
+        self.paths = paths
 
 
 def _find_images(root: Path, follow_links: bool) -> Iterator[Path]:

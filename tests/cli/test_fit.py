@@ -181,9 +181,7 @@ def test_a_broken_image_is_skipped_on_request(annotrace, colours):
     done = annotrace(*fit, "--skip-broken")
     assert done.exit_code == 0, done.output
     assert "1 image of photos cannot be read and is skipped ('3')" in done.stderr
-    assert "Warning: 2 labels of 1 item without an image that can be read are left out." in (
-        done.stderr
-    )
+    assert "Warning: Left out 2 labels of 1 item without a readable image." in done.stderr
     assert sorted(pl.read_csv(colours / "run" / "truth.csv")["item"]) == [0, 1, 2, *range(4, 12)]
     predict = ("predict", "run", "--images", "photos", "--out", "p.csv")
     assert "3.png" in error_of(annotrace(*predict))

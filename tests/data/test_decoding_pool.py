@@ -95,6 +95,16 @@ def test_small_folders_start_no_process(files, monkeypatch):
     assert count_processes(files, 3) == 3
 
 
+def test_whole_images_are_not_sent_by_default(files, monkeypatch):
+    monkeypatch.setattr(decoding_pool, "_n_cores", lambda: 2)
+    monkeypatch.setattr(decoding_pool, "MIN_BYTES", 100)
+    for rendering, n_processes in ((Rendering(), 0), (Rendering(min_side=8), 2)):
+        before = children()
+        with closing(decode_ahead(files, rendering)) as images:
+            next(images)
+            assert len(children() - before) == n_processes
+
+
 def test_no_process_can_be_started(files, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(InputError, match=r"No process could be started .*--workers 0"):

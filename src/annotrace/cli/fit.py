@@ -179,6 +179,8 @@ def fit(
         shown, table = _read_items(
             items, labels, table, layout, image_size, not grey, keep_unlabelled
         )
+        if method == "oracle":
+            model.set_params(confusion=_true_matrices(confusion, table))
         if not quiet:
             click.echo(describe_labels(table, layout, learn_truth))
         if items.encoder is None:
@@ -187,8 +189,6 @@ def fit(
             source = items.encode(shown, items.encoder, params["device"], quiet)
         with echo_warnings("images"):
             table = leave_out_skipped(table, source)
-        if method == "oracle":
-            model.set_params(confusion=_true_matrices(confusion, table))
         gold = gold_from_truth(table) if learn_truth else None
         checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
         options = {"anonymous": anonymous, **_report_items(items, shown)}

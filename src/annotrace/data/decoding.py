@@ -46,6 +46,11 @@ class Rendering:
     min_side: int | None = None
     max_pixels: int = MAX_PIXELS
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether an image keeps its size."""
+        return self.size is None and self.min_side is None
+
 
 def render_image(file: ImageFile, rendering: Rendering) -> Any:
     """Decode an image and return it in the mode and size of a rendering."""

@@ -34,8 +34,11 @@ def decode_ahead(
     rendering : Rendering
     n_workers : int, optional
         The number of processes; 0 decodes in this one. By default one per core, and none for less
-        than 32 MiB of files.
+        than 32 MiB of files or for whole images: to send the pixels of a photo takes as long as to
+        decode it.
     """
+    if n_workers is None and rendering.is_whole:
+        n_workers = 0
     n_processes = count_processes(files, n_workers)
     if n_processes == 0:
         yield from (_render(file, rendering) for file in files)

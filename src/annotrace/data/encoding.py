@@ -61,7 +61,8 @@ def encode(
         `fingerprint`, the results of a function are not cached.
     n_workers : int, optional
         Processes that decode images, 0 for none; by default as many as the `ImageFolder` says: one
-        per core, and none for less than 32 MiB of files.
+        per core, and none for less than 32 MiB of files. A function gets whole images, for which
+        the default is none: to send the pixels of a photo takes as long as to decode it.
     verbose : bool
         Show a progress bar.
 

@@ -118,9 +118,7 @@ def leave_out_skipped(table: LabelTable, source: ItemSource) -> LabelTable:
 def _warn_of_labels(table: LabelTable, n_items: int, rest: LabelTable) -> None:
     labels = count(table.n_labels - rest.n_labels, "label")
     items = count(n_items, "item")
-    warnings.warn(
-        f"{labels} of {items} without an image that can be read are left out.", stacklevel=3
-    )
+    warnings.warn(f"Left out {labels} of {items} without a readable image.", stacklevel=3)
 
 
 def has_several_annotators(y: Any) -> bool:

@@ -93,7 +93,7 @@ class ImageSource:
         return f"{type(self).__name__}({self.source!r}, {images})"
 
     def load(self, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Decode some images, shape (n_positions, *shape), uint8; a broken one is an error."""
+        """Decode some images as uint8, one per position; a broken one is an error."""
         batch = np.empty((len(positions), *self.shape), np.uint8)
         with closing(self._iterate(positions.tolist())) as images:
             for place, image in enumerate(images):

@@ -36,6 +36,7 @@ FREE = (
     "parameters",
     "progress",
     "registry",
+    "regular_files",
     "run_folder",
     "seeds",
     "storage",

@@ -1,4 +1,3 @@
-import hashlib
 import os
 import tracemalloc
 
@@ -10,7 +9,6 @@ from annotrace.errors import InputError, RunError
 from annotrace.storage import (
     check_same_names,
     check_tensors,
-    digest_file,
     join_parts,
     pack_tensors,
     parse_json,
@@ -144,10 +142,3 @@ class TestCheckTensors:
             self.check(self.change(weight=tensor))
         with pytest.raises(InputError, match="unknown fields: 'other'"):
             self.check(self.change(other=tensor))
-
-
-def test_the_digest_of_a_file_is_its_sha256(tmp_path):
-    content = os.urandom(3_000_000)
-    (tmp_path / "file").write_bytes(content)
-    with (tmp_path / "file").open("rb") as file:
-        assert digest_file(file) == hashlib.sha256(content).digest()

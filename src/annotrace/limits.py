@@ -87,9 +87,14 @@ LABEL_LIMITS = Limits()
 # Arrays of features are larger than tables of labels, and sparse ones compress well.
 FEATURE_LIMITS = Limits(max_size=2**36, max_expansion=1000)
 
-# At most 8 bytes per pixel are in use at a time (an image and its converted copy): half a gigabyte.
+# About 8 bytes per pixel are in use at a time (an image and its converted copy): half a gigabyte.
 # Cameras of more pixels write JPEG, which is decoded at a reduced size.
 MAX_PIXELS = 64_000_000
+# Images that are learned from are decoded once, into an array of at most this size: 700,000 images
+# of 64 x 64 in colour.
+MAX_DECODED_BYTES = 2**33
+# Members of all tar files that are read as one source of images.
+MAX_MEMBERS = 10_000_000
 
 
 def _raise(source: str, exceeds: str, limit: int, name: str) -> NoReturn:

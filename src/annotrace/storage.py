@@ -6,19 +6,18 @@ link, pipe or device.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from annotrace.errors import AnnotraceError, InputError, RunError, first_few
+from annotrace.errors import InputError, RunError, first_few
+from annotrace.regular_files import open_regular
 
 # The names that safetensors has for number types.
 _NAMES = {
@@ -35,8 +34,6 @@ _NAMES = {
     torch.complex64: "C64",
 }
 
-_CHUNK = 2**20
-
 MAX_DIGITS = 40
 """Enough for a seed of 128 bits; longer integers overflow a float."""
 
@@ -48,21 +45,6 @@ class Stored(NamedTuple):
     metadata: dict[str, str]
 
 
-def open_regular(path: Path, error: type[AnnotraceError] = RunError) -> IO[bytes]:
-    """Open a regular file; a link, pipe, device or folder is an error of type `error`."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    except OSError as failed:
-        if path.is_symlink():
-            raise error(f"{path} is a link, not a regular file. Replace it by a copy.") from None
-        raise error(f"{path}: cannot be opened as a regular file ({failed.strerror}).") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise error(f"{path} is not a regular file.")
-    return os.fdopen(handle, "rb")
-
-
 def read_regular(path: Path, max_bytes: int) -> bytes:
     """Read a regular file of limited size; a link, pipe, device or folder is an error."""
     with open_regular(path) as file:
@@ -71,14 +53,6 @@ def read_regular(path: Path, max_bytes: int) -> bytes:
             raise RunError(f"{path} has {size:,} bytes, more than {max_bytes:,}.")
         # `read(max_bytes)` would allocate as much, however small the file is.
         return file.read(size)
-
-
-def digest_file(file: IO[bytes]) -> bytes:
-    """Return the sha256 of the rest of a file."""
-    digest = hashlib.sha256()
-    while chunk := file.read(_CHUNK):
-        digest.update(chunk)
-    return digest.digest()
 
 
 def pack_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:

@@ -1,6 +1,7 @@
 """`annotrace encode` on tables of texts and folders of images, with tiny models."""
 
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -60,6 +61,18 @@ def test_a_folder_of_images(command, tmp_path):
     source = read_features(tmp_path / "X.npz")
     assert source.items.tolist() == ["10.png", "200.png"]
     assert (source.encoder.kind, source.X.shape) == ("images", (2, 16))
+
+
+def test_images_of_a_tar_file_and_broken_ones(command, tmp_path):
+    with tarfile.open(tmp_path / "x.tar", "w") as archive:
+        archive.add(tmp_path / "photos", "photos")
+        archive.add(tmp_path / "texts.csv", "photos/broken.png")
+    assert "x.tar, member 'photos/broken.png'" in command("x.tar", "image").stderr
+    done = command("x.tar", "image", "--skip-broken")
+    assert done.exit_code == 0, done.stderr
+    assert "Warning: 1 image of x.tar cannot be read" in done.stderr
+    source = read_features(tmp_path / "X.npz")
+    assert sorted(source.items.tolist()) == ["photos/10.png", "photos/200.png"]
 
 
 def test_the_same_command_computes_nothing_and_writes_the_same_file(command, tmp_path):

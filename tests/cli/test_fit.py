@@ -1,4 +1,5 @@
 import json
+import tarfile
 
 import numpy as np
 import polars as pl
@@ -155,6 +156,53 @@ def test_images_are_learned_and_predicted_at_the_size_of_the_run(annotrace, crow
         (crowd / "more" / f"{k}.png").rename(crowd / "more" / f"new-{k}.png")
     assert annotrace("predict", "run", "--images", "more", "--out", "new.csv").exit_code == 0
     assert set(pl.read_csv(crowd / "new.csv")["item"]) == {f"new-{k}.png" for k in range(12)}
+
+
+@pytest.fixture
+def colours(crowd):
+    """Write colours.csv and photos/: twelve images of two colours, of which 3.png is broken."""
+    (crowd / "photos").mkdir()
+    for k in range(12):
+        Image.new("RGB", (9, 7), (255 * (k % 2), 0, 0)).save(crowd / "photos" / f"{k}.png")
+    (crowd / "photos" / "3.png").write_bytes(b"broken")
+    rows = [f"{k},{who},{'red' if k % 2 else 'black'}" for k in range(12) for who in "ab"]
+    (crowd / "colours.csv").write_text("\n".join(["image,worker,answer", *rows]))
+    return crowd
+
+
+FIT_COLOURS = ("fit", "colours.csv", "--image-size", 8, "--epochs", 2, "--method", "vanilla")
+
+
+def test_a_broken_image_is_skipped_on_request(annotrace, colours):
+    fit = (*FIT_COLOURS, "--images", "photos", "--out", "run")
+    message = error_of(annotrace(*fit))
+    assert "3.png: the image cannot be read" in message
+    assert "--skip-broken" in message
+    done = annotrace(*fit, "--skip-broken")
+    assert done.exit_code == 0, done.output
+    assert "1 image of photos cannot be read and is skipped ('3')" in done.stderr
+    assert "Warning: Left out 2 labels of 1 item without a readable image." in done.stderr
+    assert sorted(pl.read_csv(colours / "run" / "truth.csv")["item"]) == [0, 1, 2, *range(4, 12)]
+    predict = ("predict", "run", "--images", "photos", "--out", "p.csv")
+    assert "3.png" in error_of(annotrace(*predict))
+    assert annotrace(*predict, "--skip-broken").exit_code == 0
+    assert len(pl.read_csv(colours / "p.csv")) == 11
+
+
+def test_images_in_tar_files(annotrace, colours):
+    Image.new("RGB", (9, 7), (255, 0, 0)).save(colours / "photos" / "3.png")
+    (colours / "shards").mkdir()
+    for shard in range(3):
+        with tarfile.open(colours / "shards" / f"x-{shard}.tar", "w") as archive:
+            for k in range(4 * shard, 4 * shard + 4):
+                archive.add(colours / "photos" / f"{k}.png", f"{k}.png")
+    runs = {}
+    for name, given in (("a", "photos"), ("b", "shards"), ("c", "shards/x-{0..2}.tar")):
+        done = annotrace(*FIT_COLOURS, "--images", given, "--workers", 1, "--out", name)
+        assert done.exit_code == 0, done.output
+        rows = pl.read_csv(colours / name / "truth.csv").sort("item")
+        runs[name] = rows.to_dicts()
+    assert runs["a"] == runs["b"] == runs["c"]
 
 
 def test_the_item_column_of_features_is_the_one_named(annotrace, run):

@@ -64,6 +64,20 @@ def test_a_classifier_has_a_report_with_pictures(annotrace, crowd):
     assert "<title>Pets:" in page
 
 
+def test_a_broken_picture_is_skipped_on_request(annotrace, aggregated, tmp_path):
+    (tmp_path / "photos").mkdir()
+    for k in range(90):
+        (tmp_path / "photos" / f"photo-{k}.png").write_bytes(b"broken")
+    show = ("report", "run", "--images", "photos")
+    failed = annotrace(*show)
+    assert failed.exit_code == 2
+    assert "--skip-broken" in failed.stderr
+    done = annotrace(*show, "--skip-broken")
+    assert done.exit_code == 0, done.output
+    assert "Warning: A picture is skipped. photos/photo-" in done.stderr
+    assert "<img" not in read(aggregated / "report.html")
+
+
 def test_a_folder_that_is_no_run_is_rejected(annotrace, tmp_path):
     (tmp_path / "empty").mkdir()
     result = annotrace("report", "empty")

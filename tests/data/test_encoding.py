@@ -105,8 +105,8 @@ def test_nothing_to_encode_is_refused(counting):
         encode([], counting)
     with pytest.raises(InputError, match="`batch_size` to be a whole number larger than 0"):
         encode(TEXTS, counting, batch_size=0)
-    with pytest.raises(InputError, match="`n_workers` to be a whole number larger than 0 or None"):
-        encode(TEXTS, counting, n_workers=0)
+    with pytest.raises(InputError, match="`n_workers` to be a whole number of at least 0 or None"):
+        encode(TEXTS, counting, n_workers=-1)
 
 
 # The cache

@@ -18,7 +18,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (3, 6, 8, 3), dtype=np.uint8)
 
 
 def load(raw):
-    return list(raw.iterate(range(len(raw)), None, 2))
+    return [item for _, item in raw.iterate(range(len(raw)), None, 2)]
 
 
 @pytest.mark.parametrize(
@@ -134,22 +134,31 @@ def test_images_of_an_array_are_in_colour(grey):
     assert raw.names.tolist() == ["a", "b", "c"]
 
 
-def test_images_are_decoded_a_few_ahead(photos, monkeypatch):
-    decoded = []
-    decode = ImageFolder.decode
+def test_images_are_decoded_for_the_size_of_a_model(tmp_path):
+    Image.new("RGB", (400, 200)).save(tmp_path / "x.jpg")
+    raw = as_raw_items(tmp_path)
+    assert [(at, image.size) for at, image in raw.iterate([0], 50, None)] == [(0, (200, 100))]
+    assert [image.size for _, image in raw.iterate([0], None, 1)] == [(400, 200)]
 
-    def record(self, position, min_side=None):
-        decoded.append((position, min_side))
-        return decode(self, position, min_side)
 
-    monkeypatch.setattr(ImageFolder, "decode", record)
-    raw = as_raw_items(photos)
-    images = raw.iterate([2, 0, 1, 2, 0, 1, 2], 5, 1)
-    np.testing.assert_array_equal(np.asarray(next(images)), IMAGES[2])
-    assert len(decoded) <= 2
-    images.close()
-    assert len(decoded) <= 3
-    assert decoded[0] == (2, 5)
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_the_order_is_that_of_the_positions(photos, n_workers):
+    positions = [2, 0, 1, 2, 0]
+    images = list(as_raw_items(photos).iterate(positions, None, n_workers))
+    assert [position for position, _ in images] == positions
+    expected = IMAGES[[1, 0, 2]][positions]
+    np.testing.assert_array_equal(np.stack([image for _, image in images]), expected)
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_broken_image_is_skipped_on_request(photos, is_gone):
+    raw = as_raw_items(ImageFolder(photos, on_error="skip"))
+    (photos / "b.png").write_bytes(b"broken")
+    if is_gone:
+        (photos / "b.png").unlink()
+    assert len(set(raw.digests())) == 3
+    assert [position for position, _ in raw.iterate([0, 1, 2], None, 0)] == [0, 2]
+    assert list(raw.broken) == [1]
 
 
 def test_a_broken_image_is_named(photos):

@@ -3,8 +3,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from crowds import blobs
+from PIL import Image
 
 import annotrace as at
+from annotrace.data import decoding_pool
 from annotrace.errors import InputError
 
 
@@ -30,6 +32,60 @@ def test_a_table_of_names_is_matched_by_name_whatever_the_order():
     assert model.items_.tolist() == [names[k] for k in shuffled]
     ours = model.table_.votes()
     np.testing.assert_array_equal(ours, expected.table_.votes()[shuffled])
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A folder of 30 images, of which 3.png is broken, and the labels of all."""
+    for k in range(30):
+        Image.new("L", (8, 8), 80 * (k % 3)).save(tmp_path / f"{k}.png")
+    (tmp_path / "3.png").write_bytes(b"broken")
+    table = at.simulate.simulate_labels(
+        np.arange(30) % 3, np.tile(np.eye(3), (2, 1, 1)), labels_per_item=2, random_state=0
+    )
+    return tmp_path, named(table, [str(k) for k in range(30)])
+
+
+def test_images_are_decoded_once_per_fit(photos, monkeypatch):
+    folder, table = photos
+    Image.new("L", (8, 8), 0).save(folder / "3.png")
+    read = []
+    render = decoding_pool.render_image
+    monkeypatch.setattr(
+        decoding_pool, "render_image", lambda file, how: read.append(file) or render(file, how)
+    )
+    fit(at.data.ImageFolder(folder, (8, 8), color=False), table)
+    assert len(read) == len(set(read)) == 30
+
+
+def test_the_labels_of_a_broken_image_are_left_out(photos):
+    folder, table = photos
+    images = at.data.ImageFolder(folder, (8, 8), color=False, on_error="skip")
+    gold = {"3": 0, "4": 1}
+    with pytest.warns(UserWarning, match="is skipped|Left out") as seen:
+        model = fit(images, table, gold=gold)
+    messages = [str(warning.message) for warning in seen]
+    assert "Left out 2 labels of 1 item without a readable image." in messages
+    assert (model.table_.n_items, model.table_.n_labels) == (29, 58)
+    assert "3" not in model.items_
+    with pytest.warns(UserWarning, match="skipped"):
+        rest = images.matching(table.items).decoded()
+    again = fit(rest, table[np.flatnonzero(table.items != "3")], gold={"4": 1})
+    np.testing.assert_array_equal(model.posterior_, again.posterior_[_order(again, model)])
+
+
+def _order(model, other):
+    return [model.items_.tolist().index(name) for name in other.items_]
+
+
+def test_the_labels_of_images_that_were_not_encoded_are_left_out(photos):
+    folder, table = photos
+    images = at.data.ImageFolder(folder, on_error="skip").matching(table.items)
+    with pytest.warns(UserWarning, match="skipped"):
+        encoded = at.data.encode(images, lambda batch: [[i.getpixel((0, 0))[0]] for i in batch])
+    with pytest.warns(UserWarning, match="Left out 2 labels of 1 item"):
+        model = fit(encoded, table)
+    assert model.table_.n_items == 29
 
 
 def test_names_without_items_are_rejected_with_the_remedy():

@@ -11,12 +11,12 @@ import click
 from annotrace.cli.item_sources import choose_cache, describe_encoded
 from annotrace.cli.limits import ReadingCommand, limit_options
 from annotrace.cli.options import (
+    IMAGE_OPTIONS,
     PATH,
     Images,
     cache_option,
     device_option,
-    follow_links_option,
-    max_pixels_option,
+    image_reading_options,
     no_cache_option,
     out_options,
     quiet_option,
@@ -50,8 +50,7 @@ from annotrace.cli.output import check_file, echo_warnings
 @device_option
 @cache_option
 @no_cache_option
-@follow_links_option
-@max_pixels_option
+@image_reading_options
 @quiet_option
 @limit_options
 def encode(
@@ -68,9 +67,10 @@ def encode(
 ) -> None:
     """Encode the texts or images of INPUT as features, with a pretrained model.
 
-    INPUT is a folder of images, or a table (csv, tsv, xlsx, JSON, parquet) with an item column and
-    a text column; it may be a label file that repeats the text in every row of an item. FILE gets X
-    (the features, float32), items (their names) and encoder (a record of the model).
+    INPUT is a folder of images, tar files with images, or a table (csv, tsv, xlsx, JSON, parquet)
+    with an item column and a text column; it may be a label file that repeats the text in every row
+    of an item. FILE gets X (the features, float32), items (their names) and encoder (a record of
+    the model).
 
     The model is the folder of a Hugging Face model or of sentence-transformers, or the name of one
     on the hub, which is downloaded once. This needs the package's extra: pip install
@@ -87,10 +87,12 @@ def encode(
       annotrace fit labels.csv --features X.npz --out run
     """
     import annotrace.data
+    from annotrace.data.shards import is_shards
 
     check_file(out, overwrite)
     folder = choose_cache(cache, no_cache)
-    items, names = _read_images(input, reading) if input.is_dir() else _read_texts(input, reading)
+    is_images = input.is_dir() or is_shards(input)
+    items, names = _read_images(input, reading) if is_images else _read_texts(input, reading)
     with echo_warnings("cache"):
         encoded = annotrace.data.encode(
             items,
@@ -110,9 +112,8 @@ def encode(
 
 def _read_images(folder: Path, reading: dict[str, Any]) -> tuple[Any, None]:
     if reading["text"] or reading["item"]:
-        raise click.UsageError("--item and --text are columns of a table, but INPUT is a folder.")
-    options = {name: reading[name] for name in ("follow_links", "max_pixels")}
-    return Images(folder, options).open(), None
+        raise click.UsageError("--item and --text are columns of a table, but INPUT is images.")
+    return Images(folder, **{name: reading[name] for name in IMAGE_OPTIONS}).open(), None
 
 
 def _read_texts(path: Path, reading: dict[str, Any]) -> tuple[list[Any], list[str] | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from annotrace.cli.item_sources import GivenItems, source_options
+from annotrace.cli.item_sources import GivenItems, decode_images, source_options
 from annotrace.cli.label_files import LabelFiles, describe_labels, gold_from_truth
 from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import (
@@ -24,7 +24,7 @@ from annotrace.cli.options import (
     report_options,
     seed_option,
 )
-from annotrace.cli.output import new_run, print_result, save_with_report
+from annotrace.cli.output import echo_warnings, new_run, print_result, save_with_report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,6 +168,8 @@ def fit(
     Ctrl-C stops and keeps a checkpoint, as SIGTERM does; the same command with --resume continues
     from it.
     """
+    from annotrace.methods.inputs import leave_out_skipped
+
     checkpoint = out / CHECKPOINT
     with _resumable(ctx, checkpoint), new_run(out, overwrite or (resume and checkpoint.exists())):
         _check_resume(checkpoint, resume)
@@ -181,9 +183,12 @@ def fit(
             model.set_params(confusion=_true_matrices(confusion, table))
         if not quiet:
             click.echo(describe_labels(table, layout, learn_truth))
-        source = shown
-        if items.encoder is not None:
+        if items.encoder is None:
+            source = decode_images(shown, quiet)
+        else:
             source = items.encode(shown, items.encoder, params["device"], quiet)
+        with echo_warnings("images"):
+            table = leave_out_skipped(table, source)
         gold = gold_from_truth(table) if learn_truth else None
         checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
         options = {"anonymous": anonymous, **_report_items(items, shown)}

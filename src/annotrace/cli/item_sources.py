@@ -84,7 +84,8 @@ def source_options(text_metavar: str, text_help: str, encoder_help: str) -> Deco
         help="npz with X and items, parquet with an item column, or npy (rows by position).",
     )
     images = image_options(
-        "A folder of png, jpg or bmp images; items are named by path or file name."
+        "A folder of images (png, jpg, bmp, gif, webp, tiff, heic, avif), or tar files with them: "
+        "one, a folder, or data-{000..009}.tar; items are named by path or file name."
     )
     texts = text_options(text_metavar, text_help)
     encoder = click.option("--encoder", metavar="NAME_OR_PATH", help=encoder_help)
@@ -100,6 +101,16 @@ def source_options(text_metavar: str, text_help: str, encoder_help: str) -> Deco
         return features(images(texts(encoder(cache_option(no_cache_option(with_items))))))
 
     return add_options
+
+
+def decode_images(source: ItemSource, quiet: bool) -> ItemSource:
+    """Decode images once; other items are returned unchanged."""
+    from annotrace.data import ImageSource
+
+    if not isinstance(source, ImageSource):
+        return source
+    with echo_warnings("images"):
+        return source.decoded(verbose=not quiet)
 
 
 def choose_cache(cache: Path | None, no_cache: bool) -> Cache:

@@ -17,7 +17,7 @@ from annotrace.cli.output import echo_warnings
 from annotrace.limits import MAX_PIXELS
 
 if TYPE_CHECKING:
-    from annotrace.data import ImageFolder
+    from annotrace.data import ImageSource
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]
@@ -35,6 +35,18 @@ follow_links_option = click.option(
     "--follow-links",
     is_flag=True,
     help="Also read images outside the folder, to which links in it lead.",
+)
+skip_broken_option = click.option(
+    "--skip-broken",
+    is_flag=True,
+    help="Leave out images that cannot be read, with a warning, and the labels of their items.",
+)
+workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Processes that decode images, 0 for none.  [default: one per core, none for less than "
+    "32MB]",
 )
 max_pixels_option = click.option(
     "--max-pixels",
@@ -164,43 +176,54 @@ def label_options(command: Command) -> Command:
 
 @dataclass(frozen=True)
 class Images:
-    """The folder of --images, and options of `ImageFolder`."""
+    """The path of --images, and how images are read."""
 
     path: Path
-    options: dict[str, Any]
+    follow_links: bool
+    max_pixels: int
+    skip_broken: bool
+    workers: int | None
 
-    def open(self, **options: Any) -> ImageFolder:
+    def open(self, **options: Any) -> ImageSource:
         """Find the images."""
-        from annotrace.data import ImageFolder
+        from annotrace.data import open_images
 
         with echo_warnings("follow_links"):
-            return ImageFolder(self.path, **self.options, **options)
+            return open_images(
+                self.path,
+                follow_links=self.follow_links,
+                max_pixels=self.max_pixels,
+                on_error="skip" if self.skip_broken else "raise",
+                n_workers=self.workers,
+                **options,
+            )
+
+
+IMAGE_OPTIONS = ("follow_links", "max_pixels", "skip_broken", "workers")
+
+
+def image_reading_options(command: Command) -> Command:
+    """Add --follow-links, --skip-broken, --workers and --max-pixels to a command."""
+    options = (follow_links_option, skip_broken_option, workers_option, max_pixels_option)
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def image_options(help: str) -> Decorator:
-    """Return the options --images, --follow-links and --max-pixels, passed as one `Images`."""
+    """Return --images and the options of `image_reading_options`, passed as one `Images`."""
 
     def add_options(command: Command) -> Command:
         @functools.wraps(command)
         def with_images(*args: Any, images: Path | None, **options: Any) -> Any:
-            reading = {name: options.pop(name) for name in ("follow_links", "max_pixels")}
-            given = None if images is None else Images(images, reading)
+            reading = {name: options.pop(name) for name in IMAGE_OPTIONS}
+            given = None if images is None else Images(images, **reading)
             return command(*args, images=given, **options)
 
-        decorated: Command = with_images
-        for option in reversed(_image_options(help)):
-            decorated = option(decorated)
-        return decorated
+        where = click.option("--images", type=PATH, metavar="FOLDER|TAR", help=help)
+        return where(image_reading_options(with_images))
 
     return add_options
-
-
-def _image_options(help: str) -> list[Decorator]:
-    return [
-        click.option("--images", type=PATH, metavar="FOLDER", help=help),
-        follow_links_option,
-        max_pixels_option,
-    ]
 
 
 def seed_option(help: str) -> Decorator:

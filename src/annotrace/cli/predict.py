@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from annotrace.cli.item_sources import GivenItems, source_options
+from annotrace.cli.item_sources import GivenItems, decode_images, source_options
 from annotrace.cli.limits import ReadingCommand, limit_options
 from annotrace.cli.options import (
     PATH,
@@ -18,7 +18,7 @@ from annotrace.cli.options import (
 from annotrace.cli.output import check_file
 
 if TYPE_CHECKING:
-    from annotrace.data import ItemSource
+    from annotrace.data import ImageSource, ItemSource
     from annotrace.methods import CrowdEstimator
 
 
@@ -78,6 +78,7 @@ def predict(
             model.encoder_, items.encoder, device=device, cache=items.cache
         )
         source = items.encode(source, encoder, device, quiet=False)
+    source = decode_images(source, quiet=False)
     probabilities = model.predict_proba(source)
     names = range(len(source)) if source.items is None else source.items.tolist()
     write_classes(out, names, model.classes_, probabilities, raw=raw)
@@ -120,13 +121,10 @@ def _check_kind(given: GivenItems, model: CrowdEstimator, run: Path) -> None:
         raise RunError(f"{run} was fitted without an encoder; leave out --encoder.")
 
 
-def _named_as_in(model: CrowdEstimator, source: ItemSource) -> ItemSource:
+def _named_as_in(model: CrowdEstimator, source: ImageSource) -> ImageSource:
     """Name images as the run does if it has any of them; otherwise they are named by path."""
-    from annotrace.data import ImageFolder
     from annotrace.errors import InputError
 
-    if not isinstance(source, ImageFolder):
-        return source
     try:
         return source.matching(model.table_.items)
     except InputError:

@@ -9,7 +9,7 @@ import click
 
 from annotrace.cli.item_texts import Texts, text_options
 from annotrace.cli.options import PATH, Images, anonymous_option, image_options, overwrite_option
-from annotrace.cli.output import check_file
+from annotrace.cli.output import check_file, echo_warnings
 from annotrace.run_folder import REPORT, locked
 
 
@@ -23,7 +23,7 @@ from annotrace.run_folder import REPORT, locked
 )
 @overwrite_option
 @anonymous_option
-@image_options("Pictures of the items: png, jpg or bmp files named like them.")
+@image_options("Pictures of the items: a folder of images, or tar files, named like them.")
 @text_options("FILE", "Texts of the items: a table with an item column and a text column.")
 @click.option("--item", metavar="COLUMN", help="Column of --text that names the item.")
 @click.option("--title", default="Annotation report", show_default=True, help="Title of the page.")
@@ -63,5 +63,6 @@ def report(
     }
     with nullcontext() if out is not None else locked(run):
         model = load(run, device="cpu")
-        write_report(model, path, anonymous=anonymous, title=title, **shown)
+        with echo_warnings("images"):
+            write_report(model, path, anonymous=anonymous, title=title, **shown)
     click.echo(f"Wrote {path}: open it in a browser.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 from os import PathLike
 from typing import Any
 
@@ -16,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from annotrace.data.encoded import EncodedSource
 from annotrace.data.encoders import Encoder, FunctionEncoder, PretrainedEncoder, load_encoder
 from annotrace.data.encoding_cache import Cache, EncodingCache, Rows, cache_folder
-from annotrace.data.raw_items import RawItems, as_raw_items
+from annotrace.data.image_source import ImageSource, warn_of_skipped
+from annotrace.data.raw_items import ImageItems, RawItems, as_raw_items
 from annotrace.errors import InputError, count
-from annotrace.parameters import Count, check_value
+from annotrace.parameters import Count, Natural, check_value
 from annotrace.progress import show_progress
 
 
@@ -41,10 +41,10 @@ def encode(
 
     Parameters
     ----------
-    items : sequence of texts, sequence of pairs of texts, frame, ImageFolder, path or array
+    items : sequence of texts, sequence of pairs of texts, frame, ImageSource, path or array
         Texts are a list, an array, or a column of pandas, polars or pyarrow; a frame has one or two
-        columns of texts and may have an item column. Images are an `ImageFolder`, the path of one,
-        or an array of uint8 of shape (n_images, height, width[, 3]).
+        columns of texts and may have an item column. Images are an `ImageFolder` or `ImageShards`,
+        the path of one, or an array of uint8 of shape (n_images, height, width[, 3]).
     encoder : str, Path or Encoder
         The folder of a model, the name of one on the Hugging Face hub, or a function from a list of
         texts, of pairs or of Pillow images to an array of shape (n, n_features). See `Encoder`.
@@ -60,14 +60,17 @@ def encode(
         What identifies a function and all that it depends on. Without it, and without an attribute
         `fingerprint`, the results of a function are not cached.
     n_workers : int, optional
-        Threads that decode images; by default one per core.
+        Processes that decode images, 0 for none; by default as many as the `ImageFolder` says: one
+        per core, and none for less than 32 MiB of files. A function gets whole images, for which
+        the default is none: to send the pixels of a photo takes as long as to decode it.
     verbose : bool
         Show a progress bar.
 
     Returns
     -------
     EncodedSource
-        Features in float32, in the order of the items, with the record of the encoder.
+        Features in float32, in the order of the items, with the record of the encoder. Its
+        `skipped` names the images that were left out (``on_error="skip"``).
 
     Examples
     --------
@@ -77,7 +80,7 @@ def encode(
     [[2.0, 2.0], [0.0, 2.0]]
     """
     check_value("batch_size", batch_size, Count)
-    check_value("n_workers", n_workers, Count | None)
+    check_value("n_workers", n_workers, Natural | None)
     raw = as_raw_items(items, names)
     if len(raw) == 0:
         raise InputError("Expected at least one item to encode, but got none.")
@@ -86,10 +89,10 @@ def encode(
     )
     work = _Work(raw, found, _open_cache(found, cache))
     try:
-        work.run(batch_size, n_workers or _n_cores(), verbose)
+        work.run(batch_size, n_workers, verbose)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(work.how_to_resume()) from None
-    return EncodedSource(work.result(), found.record, raw.names, n_computed=work.n_computed)
+    return work.result()
 
 
 class _Work:
@@ -109,7 +112,7 @@ class _Work:
         self.rows: Rows = np.empty((len(self.keys), 0), np.float32)
         self.n_computed = 0
 
-    def run(self, batch_size: int, n_workers: int, verbose: bool) -> None:
+    def run(self, batch_size: int, n_workers: int | None, verbose: bool) -> None:
         """Read what is cached, and compute the rest."""
         left = self._read_cache()
         if len(left) == 0:
@@ -118,13 +121,26 @@ class _Work:
         left = left[np.argsort(-self.raw.lengths()[self.first[left]], kind="stable")]
         items = self.raw.iterate(self.first[left].tolist(), self.encoder.min_side, n_workers)
         with closing(items), show_progress(verbose, len(left), "encoded") as progress:
-            for places in _batches(left, batch_size):
-                self._store(places, self.encoder(islice(items, len(places))))
+            for first in items:
+                taken: list[int] = []
+                batch = _note_positions(chain([first], islice(items, batch_size - 1)), taken)
+                output = self.encoder(batch)
+                self._store(self.inverse[taken], output)
                 progress.update(self.n_computed)
 
-    def result(self) -> Rows:
-        """Return the rows of all items, shape (n_items, n_features)."""
-        return self.rows if len(self.keys) == len(self.inverse) else self.rows[self.inverse]
+    def result(self) -> EncodedSource:
+        """Return the rows of all items but those that were skipped."""
+        rows = self.rows if len(self.keys) == len(self.inverse) else self.rows[self.inverse]
+        record, names, n_computed = self.encoder.record, self.raw.names, self.n_computed
+        if not isinstance(self.raw, ImageItems) or not self.raw.broken:
+            return EncodedSource(rows, record, names, n_computed=n_computed)
+        is_kept = ~np.isin(self.inverse, self.inverse[list(self.raw.broken)])
+        assert names is not None
+        assert isinstance(self.raw.source, ImageSource)
+        warn_of_skipped(names[~is_kept], self.raw.broken, self.raw.source)
+        source = EncodedSource(rows[is_kept], record, names[is_kept], n_computed=n_computed)
+        source.skipped = names[~is_kept]
+        return source
 
     def _read_cache(self) -> NDArray[np.int64]:
         """Read the rows that are cached; return the places of the others."""
@@ -194,8 +210,11 @@ def _open_cache(encoder: PretrainedEncoder | FunctionEncoder, cache: Cache) -> E
     return None
 
 
-def _batches(places: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:
-    return (places[start : start + size] for start in range(0, len(places), size))
+def _note_positions(items: Iterable[tuple[int, Any]], positions: list[int]) -> Iterator[Any]:
+    """Yield items, and append their positions to a list."""
+    for position, item in items:
+        positions.append(position)
+        yield item
 
 
 def _as_array(output: Any) -> NDArray[Any]:
@@ -206,9 +225,3 @@ def _as_array(output: Any) -> NDArray[Any]:
         return np.asarray(output)
     except ValueError:  # Rows of unequal length.
         return np.empty(0, object)
-
-
-def _n_cores() -> int:
-    """Return the number of cores that this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1

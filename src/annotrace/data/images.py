@@ -1,32 +1,31 @@
-"""Folders of images, decoded batch by batch."""
+"""Folders of images."""
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from annotrace.data.decoding import open_within, read_image
-from annotrace.errors import InputError, count, first_few
-from annotrace.labels.vocabulary import Names, as_names, as_text, check_names, look_up
-from annotrace.limits import MAX_PIXELS
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp")
+from annotrace.data.image_files import ImageFile
+from annotrace.data.image_formats import SUFFIXES
+from annotrace.data.image_source import ImageSource
+from annotrace.errors import InputError
+from annotrace.regular_files import open_within
 
 
-class ImageFolder:
-    """The png, jpg and bmp images in and below a folder, sorted by path.
+class ImageFolder(ImageSource):
+    """The images in and below a folder, sorted by path.
 
-    Images are decoded on demand, rotated according to EXIF, and resized (bilinear) to one size, as
-    uint8. Images with 16 bits are scaled to 8. Nothing outside the folder is read: a link to a file
-    outside it is an error, and a link to a folder outside it is skipped with a warning. A link to a
-    folder inside it is skipped too, since its images are found in that folder.
+    Files with the suffixes of PNG, JPEG, BMP, GIF, WebP, TIFF, HEIC and AVIF are found; their
+    content decides how they are decoded. Images are rotated according to EXIF, and resized
+    (bilinear) to one size, as uint8. Of an animation or a document, the first frame or page is
+    read. Images with 16 bits are scaled to 8, and what is transparent is white.
+
+    Nothing outside the folder is read: a link to a file outside it is an error, and a link to a
+    folder outside it is skipped with a warning. A link to a folder inside it is skipped too, since
+    its images are found in that folder.
 
     Parameters
     ----------
@@ -36,9 +35,8 @@ class ImageFolder:
         Three channels, or one (greyscale).
     follow_links : bool
         Whether to follow links that lead out of the folder.
-    max_pixels : int
-        Maximum number of pixels of an image. JPEG images may have more if they are resized to less
-        than 1/2, 1/4 or 1/8, at which they are then decoded; progressive ones may not.
+    **options
+        `max_pixels`, `on_error` and `n_workers`, as in `ImageSource`.
 
     Attributes
     ----------
@@ -55,78 +53,19 @@ class ImageFolder:
         color: bool = True,
         *,
         follow_links: bool = False,
-        max_pixels: int = MAX_PIXELS,
+        **options: Any,
     ) -> None:
-        self.path, self.color = Path(path), color
-        self.follow_links, self.max_pixels = follow_links, max_pixels
-        if not self.path.is_dir():
+        folder = Path(path)
+        if not folder.is_dir():
             raise InputError(f"{path}: no such folder.")
-        self.paths = sorted(_find_images(self.path, follow_links))
-        if not self.paths:
+        paths = sorted(_find_images(folder, follow_links))
+        if not paths:
             raise InputError(f"{path} and its subfolders have no images ({', '.join(SUFFIXES)}).")
-        self.shape: tuple[int, ...] = (*size, 3) if color else tuple(size)
-        self.items: Names = as_names([self._relative(file) for file in self.paths])
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __repr__(self) -> str:
-        return f"ImageFolder({str(self.path)!r}, {len(self):,} images of shape {self.shape})"
-
-    def load(self, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """Decode some images, shape (n_positions, *shape), uint8."""
-        from PIL import Image
-
-        batch = np.empty((len(positions), *self.shape), np.uint8)
-        mode, size = "RGB" if self.color else "L", (self.shape[1], self.shape[0])
-        for place, position in enumerate(positions):
-            image = self.decode(int(position), min_side=max(size))
-            if image.mode != mode:
-                image = image.convert(mode)
-            batch[place] = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
-        return batch
-
-    def decode(self, position: int, min_side: int | None = None) -> Any:
-        """Decode one image as a Pillow image; see `annotrace.data.decoding.read_image`."""
-        root = None if self.follow_links else self.path
-        return read_image(
-            self.paths[position], root=root, min_side=min_side, max_pixels=self.max_pixels
-        )
-
-    def matching(self, names: ArrayLike | Iterable[Any]) -> ImageFolder:
-        """Name the images like the labels do: by relative path, file name, or stem.
-
-        Parameters
-        ----------
-        names : array-like of shape (n,)
-            The item names of the labels.
-
-        Returns
-        -------
-        ImageFolder
-            The same images, with the names that match most items.
-        """
-        wanted = as_names(names)
-        schemes: list[Callable[[Path], str]] = [
-            self._relative,
-            lambda file: file.name,
-            lambda file: file.stem,
-        ]
-        named = [as_names([scheme(file) for file in self.paths]) for scheme in schemes]
-        matched = [int(np.sum(look_up(wanted, candidates) >= 0)) for candidates in named]
-        if max(matched) == 0:
-            raise InputError(
-                f"None of {count(len(wanted), 'item')} ({first_few(as_text(wanted))}) is the name "
-                f"of an image in {self.path} ({first_few(self.items)}). Name items by relative "
-                "path, file name, or file name without suffix."
-            )
-        renamed = copy.copy(self)
-        best = named[int(np.argmax(matched))]
-        renamed.items = check_names(best, len(self), f"the images of {self.path}")
-        return renamed
-
-    def _relative(self, file: Path) -> str:
-        return file.relative_to(self.path).as_posix()
+        root = None if follow_links else str(folder)
+        files = [ImageFile(str(file), root) for file in paths]
+        names = [file.relative_to(folder).as_posix() for file in paths]
+        super().__init__(files, names, str(path), size=size, color=color, **options)
+        self.paths = paths
 
 
 def _find_images(root: Path, follow_links: bool) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from annotrace.data.byte_store import ByteStore
 from annotrace.data.hugging_face import first_sentence, require, silent_loading
 from annotrace.errors import InputError
-from annotrace.storage import digest_file, open_regular
+from annotrace.regular_files import digest_file, open_regular
 
 MODULES = "modules.json"
 """The file by which a folder of sentence-transformers is recognised."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -13,8 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.data.decoding import open_within
-from annotrace.data.images import ImageFolder
+from annotrace.data.decoding import Rendering
+from annotrace.data.decoding_pool import decode_ahead
+from annotrace.data.image_source import ImageSource
+from annotrace.data.shards import open_images
 from annotrace.data.source import ArraySource
 from annotrace.data.texts import TextSource
 from annotrace.errors import InputError
@@ -22,14 +24,13 @@ from annotrace.labels.columns import find_column
 from annotrace.labels.frames import is_frame
 from annotrace.labels.usual_names import USUAL_NAMES
 from annotrace.labels.vocabulary import Names, check_names
-from annotrace.storage import digest_file
 
 Kind: TypeAlias = Literal["text", "pairs", "images"]
 Text: TypeAlias = str | tuple[str, str]
 
 _EXPECTED = (
-    "Expected texts, pairs of texts, an ImageFolder, or an array of images in uint8 of shape "
-    "(n, height, width[, 3])"
+    "Expected texts, pairs of texts, an ImageFolder or ImageShards, or an array of images in uint8 "
+    "of shape (n, height, width[, 3])"
 )
 
 
@@ -54,9 +55,12 @@ class RawItems(Protocol):
         """Return a measure of the work that each item takes, shape (n_items,)."""
 
     def iterate(
-        self, positions: Sequence[int], min_side: int | None, n_workers: int
-    ) -> Generator[Any, None, None]:
-        """Iterate over some items, images decoded for a model that resizes them to `min_side`."""
+        self, positions: Sequence[int], min_side: int | None, n_workers: int | None
+    ) -> Generator[tuple[int, Any], None, None]:
+        """Iterate over some items with their positions; images that are skipped are left out.
+
+        Images are decoded for a model that resizes them to `min_side`.
+        """
 
 
 class TextItems:
@@ -79,69 +83,71 @@ class TextItems:
         return np.array([len(t) if isinstance(t, str) else sum(map(len, t)) for t in self.texts])
 
     def iterate(
-        self, positions: Sequence[int], min_side: int | None, n_workers: int
-    ) -> Generator[Any, None, None]:
+        self, positions: Sequence[int], min_side: int | None, n_workers: int | None
+    ) -> Generator[tuple[int, Any], None, None]:
         """Iterate over some texts."""
-        return (self.texts[position] for position in positions)
+        return ((position, self.texts[position]) for position in positions)
 
 
 class ImageItems:
-    """Images of a folder, or of an array of shape (n_images, height, width[, 3])."""
+    """Images of a folder, of tar files, or of an array (n_images, height, width[, 3])."""
 
     kind: Kind = "images"
 
-    def __init__(self, source: ImageFolder | ArraySource, names: Names | None) -> None:
+    def __init__(self, source: ImageSource | ArraySource, names: Names | None) -> None:
         self.source, self.names = source, names
+        self.broken: dict[int, InputError] = {}
 
     def __len__(self) -> int:
         return len(self.source)
 
     def digests(self) -> list[bytes]:
         """Return the sha256 of each file, or of the shape and pixels of each array."""
-        return [self._digest(position) for position in range(len(self))]
+        if isinstance(self.source, ArraySource):
+            return [_digest_array(image) for image in self.source.X]
+        with ThreadPoolExecutor() as threads:
+            return list(threads.map(self._digest_file, range(len(self))))
 
     def lengths(self) -> NDArray[np.int64]:
         """Return ones: models resize images."""
         return np.ones(len(self), np.int64)
 
     def iterate(
-        self, positions: Sequence[int], min_side: int | None, n_workers: int
-    ) -> Generator[Any, None, None]:
-        """Iterate over some images in mode RGB, decoded ahead by `n_workers` threads."""
-        with ThreadPoolExecutor(n_workers) as pool:
-            ahead: deque[Future[Any]] = deque()
-            try:
-                for position in positions:
-                    ahead.append(pool.submit(self._decode, position, min_side))
-                    if len(ahead) > n_workers:
-                        yield ahead.popleft().result()
-                while ahead:
-                    yield ahead.popleft().result()
-            finally:
-                for waiting in ahead:
-                    waiting.cancel()
+        self, positions: Sequence[int], min_side: int | None, n_workers: int | None
+    ) -> Generator[tuple[int, Any], None, None]:
+        """Iterate over some images in mode RGB, decoded ahead by `n_workers` processes."""
+        source = self.source
+        if isinstance(source, ArraySource):
+            from PIL import Image
 
-    def _decode(self, position: int, min_side: int | None) -> Any:
-        from PIL import Image
+            yield from ((at, Image.fromarray(source.X[at]).convert("RGB")) for at in positions)
+            return
+        n_workers = source.n_workers if n_workers is None else n_workers
+        rendering = Rendering("RGB", None, min_side, source.max_pixels)
+        images = decode_ahead([source.files[at] for at in positions], rendering, n_workers)
+        with closing(images):
+            for position, image in zip(positions, images, strict=True):
+                if isinstance(image, InputError):
+                    source.note_broken(position, image, self.broken)
+                else:
+                    yield position, image
 
-        if isinstance(self.source, ArraySource):
-            return Image.fromarray(self.source.X[position]).convert("RGB")
-        return self.source.decode(position, min_side=min_side).convert("RGB")
-
-    def _digest(self, position: int) -> bytes:
-        if isinstance(self.source, ArraySource):
-            image = self.source.X[position]
-            return hashlib.sha256(repr(image.shape).encode() + image.tobytes()).digest()
-        root = None if self.source.follow_links else self.source.path
-        with open_within(self.source.paths[position], root) as file:
-            return digest_file(file)
+    def _digest_file(self, position: int) -> bytes:
+        assert isinstance(self.source, ImageSource)
+        file = self.source.files[position]
+        try:
+            return file.digest()
+        except InputError as error:
+            if self.source.on_error == "raise":
+                raise self.source.with_remedy(error) from None
+            return hashlib.sha256(str(file).encode(errors="surrogatepass")).digest()
 
 
 def as_raw_items(items: Any, names: Any = None) -> RawItems:
     """Recognise what a user passes to `encode`; see there."""
     if isinstance(items, str | PathLike):
-        items = ImageFolder(Path(items))
-    if isinstance(items, ImageFolder):
+        items = open_images(Path(items))
+    if isinstance(items, ImageSource):
         return ImageItems(items, items.items if names is None else _named(names, len(items)))
     if isinstance(items, TextSource):
         names = items.items if names is None else names
@@ -221,6 +227,10 @@ def _split_frame(frame: Any, names: Any) -> tuple[list[Any], Any]:
         )
     texts = [known.get_column(name).to_list() for name in columns]
     return texts[0] if len(texts) == 1 else list(zip(*texts, strict=True)), names
+
+
+def _digest_array(image: NDArray[Any]) -> bytes:
+    return hashlib.sha256(repr(image.shape).encode() + image.tobytes()).digest()
 
 
 def _digest_text(text: Text) -> bytes:

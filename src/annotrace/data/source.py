@@ -53,6 +53,12 @@ class ArraySource:
         The name of the array in messages.
     columns : sequence, optional
         Names of the columns of a two-dimensional array.
+
+    Attributes
+    ----------
+    skipped : ndarray of shape (n_skipped,)
+        Names of items that were left out because their images cannot be read; `fit` leaves out
+        their labels.
     """
 
     def __init__(
@@ -67,6 +73,7 @@ class ArraySource:
         self.columns = None if columns is None else list(columns)
         _check_numbers(self.X, source)
         self.items: Names | None = None
+        self.skipped: Names = np.empty(0, np.str_)
         if items is not None:
             self.items = check_names(items, len(self.X), f"items of {source}")
         _check_finite(self.X, self.items, source, self.columns)

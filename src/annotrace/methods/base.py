@@ -27,6 +27,7 @@ from annotrace.methods.fitted_classifier import FittedClassifier
 from annotrace.methods.inputs import (
     Items,
     check_learnable,
+    decode_images,
     encoder_of,
     input_kind,
     match,
@@ -194,6 +195,7 @@ class CrowdEstimator(FittedClassifier):
         with unchanged_unless_done(self), weights_unchanged_unless_done(modules):
             source, table = match(self, X, y, items)
             known = known_classes(table, gold)
+            source, table, known = decode_images(source, table, known, self.verbose)
             check_learnable(table)
             if previous is not None:
                 previous.check(self, table, encoder_of(source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
@@ -15,20 +16,21 @@ from annotrace.data import (
     ArraySource,
     EncodedSource,
     EncoderRecord,
-    ImageFolder,
+    ImageSource,
     ItemSource,
     TextSource,
     as_source,
 )
 from annotrace.data.source import is_source
 from annotrace.data.texts import is_texts
-from annotrace.errors import InputError, first_few
+from annotrace.errors import InputError, count, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.columns import column_names, find_column
 from annotrace.labels.frames import with_frame_library
 from annotrace.labels.vocabulary import (
     Names,
     as_answers,
+    as_names,
     encode_answers,
     is_filled,
     look_up,
@@ -60,12 +62,12 @@ def match(
         Its item k is row k of the source.
     """
     if isinstance(y, LabelTable):
-        if isinstance(X, ImageFolder):
+        if isinstance(X, ImageSource):
             X = X.matching(y.items)
         elif y.positional and items is None and not is_source(X):
             _check_nameless(X)
         source = _source(estimator, X, items, named=not y.positional)
-        return source, _by_name(source, y)
+        return source, _by_name(source, leave_out_skipped(y, source))
     if y is None:
         raise InputError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y "
@@ -81,6 +83,42 @@ def match(
         table = labels_of_one(y, known=classes is not None)
     _check_length(source, table)
     return source, with_frame_library(table, y, X)
+
+
+def decode_images(
+    source: ItemSource, table: LabelTable, gold: NDArray[np.int32], verbose: bool
+) -> tuple[ItemSource, LabelTable, NDArray[np.int32]]:
+    """Decode the images of a source once, for all epochs.
+
+    Items whose images are skipped are left out: of the source, the labels and the gold classes.
+    Other sources are returned unchanged.
+    """
+    if not isinstance(source, ImageSource):
+        return source, table, gold
+    decoded = source.decoded(verbose)
+    if not isinstance(decoded, ArraySource) or len(decoded) == len(source):
+        return decoded, table, gold
+    kept = np.flatnonzero(look_up(source.items, decoded.skipped) < 0)
+    _warn_of_labels(table, len(source) - len(kept), table.select_items(kept))
+    return decoded, table.select_items(kept), gold[kept]
+
+
+def leave_out_skipped(table: LabelTable, source: ItemSource) -> LabelTable:
+    """Return a table without the items of a source whose images were skipped, with a warning."""
+    skipped = getattr(source, "skipped", ())
+    if len(skipped) == 0:
+        return table
+    kept = np.flatnonzero(look_up(table.items, as_names(skipped)) < 0)
+    rest = table.select_items(kept)
+    if rest.n_items < table.n_items:
+        _warn_of_labels(table, table.n_items - rest.n_items, rest)
+    return rest
+
+
+def _warn_of_labels(table: LabelTable, n_items: int, rest: LabelTable) -> None:
+    labels = count(table.n_labels - rest.n_labels, "label")
+    items = count(n_items, "item")
+    warnings.warn(f"Left out {labels} of {items} without a readable image.", stacklevel=3)
 
 
 def has_several_annotators(y: Any) -> bool:
@@ -268,7 +306,7 @@ def _check_encoder(learned: EncoderRecord | None, source: ItemSource) -> None:
     """Raise if items are not encoded as those of `fit` are; plain arrays are taken on trust."""
     if learned is None:
         return
-    if isinstance(source, TextSource | ImageFolder):
+    if isinstance(source, TextSource | ImageSource):
         raise InputError(
             f"The model was fitted on features by the encoder {learned.name}: encode new items in "
             "the same way first, `encode(X, encoder_from_record(model.encoder_))` of "

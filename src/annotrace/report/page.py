@@ -44,9 +44,10 @@ def write_report(
         The file to write; it needs no other file and no network.
     anonymous : bool
         Show annotators as "Annotator 1", "Annotator 2" and so on, by falling skill.
-    images : folder, ImageFolder, or array of shape (n_items, height, width[, channels]), optional
-        Pictures of the items: a folder with files named like the items, or an array in the order
-        of `X` in `fit`. An `annotrace.data.ImageFolder` has options such as `follow_links`.
+    images : path, ImageSource, or array of shape (n_items, height, width[, channels]), optional
+        Pictures of the items: a folder or tar files with images named like the items, or an array
+        in the order of `X` in `fit`. An `annotrace.data.ImageFolder` has options such as
+        `follow_links`.
     texts : sequence of texts or of pairs of texts, frame, or TextSource, optional
         Texts of the items: with the names of items, or in the order of `X` in `fit`.
     title : str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.data import ImageFolder
+from annotrace.data import ImageSource, open_images
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
@@ -28,26 +29,35 @@ def pictures_of(images: Any, table: LabelTable) -> Pictures:
 
     Parameters
     ----------
-    images : None, folder, ImageFolder, or array of shape (n_items, height, width[, channels])
-        A folder is matched by the items' names; an array has the items in the order of the table,
-        which is that of `X` in `fit`. Floats are scaled from the smallest to the largest.
+    images : None, path, ImageSource, or array of shape (n_items, height, width[, channels])
+        Images of a folder or of tar files are matched by the items' names; an array has the items
+        in the order of the table, which is that of `X` in `fit`. Floats are scaled from the
+        smallest to the largest.
     table : LabelTable
     """
     if images is None:
         return lambda item: ""
     if isinstance(images, str | Path):
-        images = ImageFolder(images)
-    if isinstance(images, ImageFolder):
-        return _from_folder(images.matching(table.items), table)
+        images = open_images(images)
+    if isinstance(images, ImageSource):
+        return _from_files(images.matching(table.items), table)
     return _from_array(np.asarray(images), table.n_items)
 
 
-def _from_folder(folder: ImageFolder, table: LabelTable) -> Pictures:
-    place = look_up(table.items, folder.items)
+def _from_files(images: ImageSource, table: LabelTable) -> Pictures:
+    place = look_up(table.items, images.items)
 
     @cache
     def picture(item: int) -> str:
-        return _encode(folder.decode(int(place[item]), MAX_SIDE)) if place[item] >= 0 else ""
+        if place[item] < 0:
+            return ""
+        try:
+            return _encode(images.decode(int(place[item]), MAX_SIDE))
+        except InputError as error:
+            if images.on_error == "raise":
+                raise images.with_remedy(error) from None
+            warnings.warn(f"A picture is skipped. {error}", stacklevel=2)
+            return ""
 
     return picture
 

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from annotrace.atomic import atomic_write, named_errors, remove_partial, sync_file
 from annotrace.errors import RunError
-from annotrace.storage import open_regular, pack_tensors, parse_json, parse_tensors, select_part
+from annotrace.regular_files import open_regular
+from annotrace.storage import pack_tensors, parse_json, parse_tensors, select_part
 
 FORMAT = 4
 _NAME = b"annotrace checkpoint "

@@ -126,8 +126,10 @@ def test_nothing_to_read(tmp_path):
     write_shard(tmp_path / "x.tar", {"a.txt": b"text"})
     with pytest.raises(InputError, match="the tar files have no images"):
         open_images(tmp_path / "x.tar")
-    with pytest.raises(InputError, match=r"There is no such file: '.*y-1\.tar'"):
+    with pytest.raises(InputError, match=r"y-1\.tar: there is no such file\."):
         open_images(tmp_path / "y-{1..1}.tar")
+    with pytest.raises(InputError, match=r"y-1\.tar: there is no such file, nor 2 others of .*y-"):
+        open_images(tmp_path / "y-{1..3}.tar")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="has no tar files"):
         find_shards(tmp_path / "empty")

@@ -14,7 +14,7 @@ from annotrace.data.image_formats import SUFFIXES
 from annotrace.data.image_source import ImageSource
 from annotrace.data.images import ImageFolder
 from annotrace.data.tar_index import Member, read_members
-from annotrace.errors import InputError, LimitError, first_few
+from annotrace.errors import InputError, LimitError, count
 from annotrace.limits import MAX_MEMBERS
 from annotrace.regular_files import open_within
 
@@ -106,7 +106,8 @@ def find_shards(path: str | Path) -> list[Path]:
     shards = [Path(name) for name in expand_ranges(str(path))]
     missing = [shard for shard in shards if not shard.is_file()]
     if missing:
-        raise InputError(f"There is no such file: {first_few(missing)}.")
+        others = f", nor {count(len(missing) - 1, 'other')} of {path}" if len(missing) > 1 else ""
+        raise InputError(f"{missing[0]}: there is no such file{others}.")
     return shards
 
 

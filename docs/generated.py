@@ -74,6 +74,10 @@ def command_line() -> str:
     ]
     for name, command in main.commands.items():
         parts += [f"## annotrace {name}", _help(f"annotrace {name}", command)]
+        below = command.commands if isinstance(command, click.Group) else {}
+        for tool, inner in below.items():
+            full = f"annotrace {name} {tool}"
+            parts += [f"### {full}", _help(full, inner)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -29,6 +29,7 @@ PAGES = (
     DOCS.parent / "README.md",
     DOCS / "aggregation.md",
     DOCS / "choosing.md",
+    DOCS / "connect.md",
     DOCS / "methods.md",
     DOCS / "reproducing.md",
     DOCS / "scaling.md",

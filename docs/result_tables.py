@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import dependence_tables
+import loop_table
 import numpy as np
 import zoo_tables
 
@@ -368,6 +369,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
     "recipe": recipe_table,
+    "label-studio-loop": lambda: loop_table.loop_table(read_runs("label_studio_loop")),
     "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,

@@ -86,11 +86,11 @@ def test_push_and_queue(fake, run):
     assert "cost so far 45.00" in printed
     assert fake.versions() == {fake.project["model_version"]: 40}
     tabs = {view["data"]["title"]: view["data"] for view in fake.views.values()}
-    assert {f"annotrace: {name}" for name in USERS} < set(tabs)
+    assert {f"{name} (annotrace)" for name in USERS} < set(tabs)
     planned = [
         each["value"]
         for name in USERS
-        for each in tabs[f"annotrace: {name}"]["filters"]["items"]
+        for each in tabs[f"{name} (annotrace)"]["filters"]["items"]
         if each["value"]
     ]
     assert len(planned) == 9

@@ -233,7 +233,7 @@ def _subscribed(tool: LabellingTool, address: str) -> Iterator[None]:
     except ConnectError as error:
         if error.status not in _REFUSED:
             raise
-        click.echo(f"Warning: no webhook to {address}, only looks: {error}", err=True)
+        click.echo(f"Warning: {error} Looking every --interval seconds only.", err=True)
     try:
         yield
     finally:

@@ -80,17 +80,13 @@ class Round:
 
         given = {} if self.wishes.gold is None else read_gold(self.wishes.gold)
         check_gold(pulled, given, str(self.wishes.gold))
-        if pulled.table is None:
-            return pulled, None
-        if given:
+        if given and pulled.table is not None:
             marked = self.tool.mark_gold(given)
+            if marked.n_marked or self._model is None:
+                self._describe_gold(marked)
             if marked.n_marked:
-                self._describe_gold(marked)
                 pulled = self.tool.pull()
-            elif self._model is None:
-                self._describe_gold(marked)
-        assert pulled.table is not None
-        return pulled, gold_of(pulled.table, given)
+        return pulled, None if pulled.table is None else gold_of(pulled.table, given)
 
     def _describe_gold(self, marked: Any) -> None:
         from annotrace.errors import first_few

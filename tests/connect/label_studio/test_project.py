@@ -88,7 +88,7 @@ def test_push_sets_the_project(fake, project):
     assert fake.project["model_version"] == pushed.version
     assert fake.project["maximum_annotations"] == 2
     titles = [view["data"]["title"] for view in fake.views.values()]
-    assert titles == ["Default", "annotrace: doubtful first"]
+    assert titles == ["Default", "doubtful first (annotrace)"]
 
 
 def test_a_queue_gives_out_tasks_by_doubt(fake, project):
@@ -111,6 +111,12 @@ def test_no_control_to_write_to(fake, project):
     project.pull()
     with pytest.raises(ConnectError, match="no single control"):
         project.push([Prediction("1", "Positive", 0.5)])
+
+
+def test_a_webhook_that_is_refused(fake, project):
+    fake.failures.append(("POST /api/webhooks/", 403, {}))
+    with pytest.raises(ConnectError, match=r"\(403\). It blocks addresses.*SSRF_PROTECTION"):
+        project.subscribe("http://127.0.0.1:9/annotrace")
 
 
 def test_webhooks_are_added_once_and_removed(fake, project):

@@ -19,9 +19,9 @@ def test_tabs_are_made_once_and_then_changed(fake, api, url):
     again = write_tabs(api, {"ann": [3], "bo": [4]})
     assert first == again
     by_title = {view["data"]["title"]: view for view in fake.views.values()}
-    assert list(by_title) == ["Default", "annotrace: ann", "annotrace: bo"]
-    assert shown(by_title["annotrace: ann"]) == [3]
-    assert first["ann"] == f"{url}/projects/7/data?tab={by_title['annotrace: ann']['id']}"
+    assert list(by_title) == ["Default", "ann (annotrace)", "bo (annotrace)"]
+    assert shown(by_title["ann (annotrace)"]) == [3]
+    assert first["ann"] == f"{url}/projects/7/data?tab={by_title['ann (annotrace)']['id']}"
 
 
 def test_a_tab_without_tasks_shows_none(fake, api):
@@ -41,7 +41,7 @@ def test_a_tab_is_ordered_by_doubt_and_tells_no_answers(fake, api):
 def test_tabs_of_the_user_stay(fake, api):
     fake.write_view({}, {"project": 7, "data": {"title": "mine"}}, 1)
     write_tabs(api, {"ann": [1]})
-    assert [view["data"]["title"] for view in fake.views.values()] == ["mine", "annotrace: ann"]
+    assert [view["data"]["title"] for view in fake.views.values()] == ["mine", "ann (annotrace)"]
 
 
 def test_a_long_queue_is_cut(fake, api):

@@ -20,7 +20,7 @@ from annotrace.connect.label_studio.tasks import (
     with_marked_labels,
 )
 from annotrace.connect.tool import MarkedGold, Prediction, Pulled, Pushed
-from annotrace.errors import InputError
+from annotrace.errors import ConnectError, InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.building import TableOptions, build_parts
 from annotrace.labels.documents import Document, json_value
@@ -32,6 +32,7 @@ from annotrace.labels.vocabulary import as_names, union_names
 DIGITS = 4
 # Fields of tasks and of their annotations alike.
 _FIELDS = ("id", "data", "annotations", "drafts", *ANSWER_FIELDS)
+_REFUSED = (400, 403)
 _ACTIONS = (
     *("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_DELETED"),
     *("TASKS_CREATED", "TASKS_DELETED"),
@@ -156,8 +157,19 @@ class LabelStudio:
 
     def subscribe(self, url: str) -> None:
         """Have changes of answers and tasks reported by a webhook."""
-        if url not in self._api.webhooks().values():
+        if url in self._api.webhooks().values():
+            return
+        try:
             self._api.add_webhook(url, _ACTIONS)
+        except ConnectError as error:
+            if error.status not in _REFUSED:
+                raise
+            raise ConnectError(
+                f"{self.title} refuses a webhook to {url} ({error.status}). It blocks addresses on "
+                "its own machine or network unless it is started with "
+                "SSRF_PROTECTION_ENABLED=false ML_BLOCK_LOCAL_IP=false.",
+                status=error.status,
+            ) from None
 
     def unsubscribe(self, url: str) -> None:
         """Remove the webhook."""

@@ -36,10 +36,15 @@ def write_tabs(api: LabelStudioApi, tasks: Mapping[str, Sequence[int] | None]) -
     by_title = {(view.get("data") or {}).get("title"): view["id"] for view in known}
     addresses = {}
     for name, numbers in tasks.items():
-        title = f"annotrace: {name}"
+        title = title_of(name)
         tab = api.write_view(_describe(title, numbers), by_title.get(title))
         addresses[name] = f"{api.url}/projects/{api.project}/data?tab={tab}"
     return addresses
+
+
+def title_of(name: str) -> str:
+    """Return the title of a tab; the page cuts titles, so that the name comes first."""
+    return f"{name} (annotrace)"
 
 
 def allow_annotations(api: LabelStudioApi, number: int) -> None:

@@ -36,7 +36,7 @@ def connect() -> None:
     """Estimate true classes from the answers in a labelling tool, and write back what helps.
 
     \b
-    Example:
+    Examples:
       annotrace connect label-studio http://localhost:8080 --project 1 --out run
     """
 

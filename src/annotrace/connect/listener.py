@@ -26,10 +26,10 @@ def listening(address: str, wake: Event) -> Iterator[str]:
             length = self.headers.get("Content-Length", "0")
             self.rfile.read(min(int(length), MAX_BODY) if length.isdecimal() else 0)
             is_known = self.path == PATH
-            self.send_response(204 if is_known else 404)
-            self.end_headers()
             if is_known:
                 wake.set()
+            self.send_response(204 if is_known else 404)
+            self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
             pass

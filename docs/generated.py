@@ -30,6 +30,7 @@ PAGES = (
     DOCS / "aggregation.md",
     DOCS / "choosing.md",
     DOCS / "items.md",
+    DOCS / "connect.md",
     DOCS / "methods.md",
     DOCS / "reproducing.md",
     DOCS / "scaling.md",
@@ -75,6 +76,10 @@ def command_line() -> str:
     ]
     for name, command in main.commands.items():
         parts += [f"## annotrace {name}", _help(f"annotrace {name}", command)]
+        below = command.commands if isinstance(command, click.Group) else {}
+        for tool, inner in below.items():
+            full = f"annotrace {name} {tool}"
+            parts += [f"### {full}", _help(full, inner)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import dependence_tables
 import item_tables
+import loop_table
 import numpy as np
 import zoo_tables
 
@@ -369,6 +370,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
     "recipe": recipe_table,
+    "label-studio-loop": lambda: loop_table.loop_table(read_runs("label_studio_loop")),
     "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,

@@ -26,6 +26,7 @@ ORDER = (
     "allocation",
     "report",
     "experiments",
+    "connect",
     "cli",
 )
 FREE = (

@@ -24,6 +24,26 @@ class DivergenceError(AnnotraceError):
     """The loss is not finite."""
 
 
+class ConnectError(AnnotraceError):
+    """A labelling tool cannot be reached, or refuses a request.
+
+    Parameters
+    ----------
+    message : str
+    status : int or None
+        The HTTP status, if the server answered.
+    is_temporary : bool
+        Whether the same request may succeed later: the server is down, busy or restarting.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, is_temporary: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.is_temporary = is_temporary
+
+
 class SweepError(AnnotraceError):
     """Some runs of an experiment failed; the results of the others are kept."""
 

@@ -129,7 +129,8 @@ def test_ctrl_c_while_the_run_is_written_loses_nothing(annotrace, crowd, monkeyp
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize(
-    "place", ["cli.aggregate.describe_labels", "cli.aggregate._fit", "report.write_report"]
+    "place",
+    ["cli.aggregate.describe_labels", "cli.aggregate.fit_aggregation", "report.write_report"],
 )
 def test_an_aggregation_that_is_stopped_leaves_nothing(
     annotrace, crowd, monkeypatch, name, code, place
@@ -144,7 +145,7 @@ def test_an_aggregation_that_is_stopped_leaves_nothing(
 
 def test_sigterm_stops_a_command_that_ignores_ctrl_c(annotrace, crowd, monkeypatch):
     """As commands do that a script starts in the background."""
-    monkeypatch.setattr("annotrace.cli.aggregate._fit", partial(send, "SIGTERM"))
+    monkeypatch.setattr("annotrace.cli.aggregate.fit_aggregation", partial(send, "SIGTERM"))
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         result = annotrace("aggregate", "labels.csv", *args_of("run")[2:8], "--out", "run")

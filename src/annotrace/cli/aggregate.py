@@ -74,18 +74,19 @@ def aggregate(
       annotrace aggregate answers.csv --skip unsure --truth gold --out run
     """
     with new_run(out, overwrite):
-        aggregation = _make(method, seed, max_iter)
+        aggregation = make_aggregation(method, seed, max_iter)
         table, layout = labels.read()
         if not quiet:
             click.echo(describe_labels(table, layout, learn_truth))
-        _fit(aggregation, table, gold_from_truth(table) if learn_truth else None)
+        fit_aggregation(aggregation, table, gold_from_truth(table) if learn_truth else None)
         where = save_with_report(aggregation, out, report, raw=raw, anonymous=anonymous)
     if not quiet:
         print_result(aggregation)
         _print_end(aggregation, out, where)
 
 
-def _make(method: str | None, seed: int, max_iter: int | None) -> Aggregation:
+def make_aggregation(method: str | None, seed: int, max_iter: int | None = None) -> Aggregation:
+    """Make an aggregation by name, the default one for None."""
     from annotrace.aggregation import DEFAULT, make
 
     aggregation = make(method or DEFAULT, random_state=seed)
@@ -95,7 +96,10 @@ def _make(method: str | None, seed: int, max_iter: int | None) -> Aggregation:
     return aggregation
 
 
-def _fit(aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | None) -> None:
+def fit_aggregation(
+    aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | None
+) -> None:
+    """Fit an aggregation, and print warnings."""
     if table.labels_per_item().max(initial=0) < 2 and gold is None:
         click.echo(
             "Warning: no item has two labels, so that labels alone cannot show who is correct; "

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from annotrace.cli.aggregate import aggregate
+from annotrace.cli.connect import connect
 from annotrace.cli.convert import convert
 from annotrace.cli.demo import demo
 from annotrace.cli.encode import encode
@@ -107,6 +108,7 @@ def main() -> None:
       annotrace report run --images photos/
       annotrace serve run
       annotrace next run --budget 500
+      annotrace connect label-studio http://localhost:8080 --project 1 --out run
       annotrace convert label-studio.json --out labels.csv
       annotrace encode photos/ --encoder NAME_OR_PATH --out features.npz
       annotrace reproduce digits
@@ -117,5 +119,5 @@ def main() -> None:
 
 for command in (demo, fit, predict, aggregate, judges, report, serve, next_labels):
     main.add_command(command)
-for command in (convert, encode, simulate, reproduce):
+for command in (connect, convert, encode, simulate, reproduce):
     main.add_command(command)

@@ -128,7 +128,7 @@ def next_labels(
         plan_gold(model, budget, width, seed, out, raw=raw, quiet=quiet)
         return
     assert budget is not None
-    available, cost = _read_available(annotators, capacity)
+    available, cost = read_available(annotators, capacity)
     options = {"available": available, "cost": cost, "at_least": at_least, "per_item": per_item}
     frame = allocate(model, budget, **options)
     write_csv(frame, out, raw=raw)
@@ -163,7 +163,7 @@ def _check_options(
         raise click.UsageError(f"--{given[0].replace('_', '-')} does not go with --gold.")
 
 
-def _read_available(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
+def read_available(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     """Read who can be asked; return `available` and `cost` as `annotrace.allocate` takes them."""
     if path is None:
         return capacity, 1.0

@@ -7,6 +7,7 @@ from typing import Any
 
 COLUMNS = {
     "queue, Label Studio": ("queue", "Label Studio"),
+    "random order, Label Studio": ("random", "Label Studio"),
     "queue, server of the tests": ("queue", "fake"),
     "queue of at most 10 each": ("queue-10", "fake"),
     "random order": ("random", "fake"),

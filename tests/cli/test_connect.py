@@ -216,9 +216,10 @@ def test_watching_pushes_new_versions_by_webhook_and_leaks_no_token(fake, watchi
 
     wait_for(lambda: "labels of 40 items" in printed())
     first = fake.project["model_version"]
-    assert (
-        TOKEN not in subprocess.run(["ps", "-Awwo", "args"], capture_output=True, text=True).stdout
-    )
+    listed = ["ps", "-wwo", "args", "-p", str(process.pid)]
+    arguments = subprocess.run(listed, capture_output=True, text=True).stdout
+    assert "label-studio" in arguments
+    assert TOKEN not in arguments
     for user in (2, 3):
         fake.answer(31, user, "Neutral")
     hook = next(iter(fake.hooks.values()))["url"]

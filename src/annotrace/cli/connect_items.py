@@ -42,8 +42,12 @@ class TaskImages:
         from annotrace.connect.images import ImageStore
 
         addresses = field_of(pulled, self.field, "--image")
-        on_error = "skip" if self.skip_broken else "raise"
-        store = ImageStore(self.folder, tool.files, max_pixels=self.max_pixels, on_error=on_error)
+        store = ImageStore(
+            self.folder,
+            tool.files,
+            max_pixels=self.max_pixels,
+            on_error="skip" if self.skip_broken else "raise",
+        )
         size = (self.size, self.size)
         with echo_warnings("images"):
             return store.open(addresses, f"the field {self.field!r}", verbose=verbose, size=size)
@@ -94,7 +98,7 @@ class TaskItems:
 
     def read(self, pulled: Pulled) -> ItemSource:
         """Return what the classifier learns from; `shown` is what a report shows of it."""
-        name = self.text if self.images is None else self.images.field
+        name = (self.text or "") if self.images is None else self.images.field
         values = [(item, fields.get(name)) for item, fields in pulled.data.items()]
         if values != self._values:
             self.shown = self._open(pulled)

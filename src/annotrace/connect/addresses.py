@@ -60,12 +60,13 @@ def read_data(address: str, max_bytes: int) -> bytes:
     begin = _DATA.match(address[:200])
     if begin is None:
         raise InputError("Expected a data URI that begins with data:image/...;base64, .")
-    if len(address) - begin.end() > 4 * (max_bytes // 3 + 1):
-        raise LimitError(f"The file has more than {max_bytes:,} bytes.")
     try:
-        return base64.b64decode(address[begin.end() :], validate=True)
+        content = base64.b64decode(address[begin.end() :], validate=True)
     except ValueError:
         raise InputError("The data URI is not valid base64.") from None
+    if len(content) > max_bytes:
+        raise LimitError(f"The file has more than {max_bytes:,} bytes.")
+    return content
 
 
 def origin_of(address: str) -> str:

@@ -53,7 +53,7 @@ def test_other_servers_are_refused(address):
 
 @pytest.mark.parametrize("address", ["s3://b/a.png", "gs://b/a.png", "azure-blob://b/a.png"])
 def test_cloud_storage_is_refused(address):
-    with pytest.raises(InputError, match=r"storage are not read\. Download the images"):
+    with pytest.raises(InputError, match=r"begin with [\w-]+: are not read\. Download the images"):
         locate(address, SERVER)
 
 

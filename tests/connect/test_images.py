@@ -88,9 +88,7 @@ def test_redirects_are_not_followed(fake, store):
     other = FakeLabelStudio()
     with serving(other) as elsewhere:
         fake.failures.append(("GET", 302, f"{elsewhere}/1.png".encode()))
-        with pytest.raises(
-            InputError, match=r"^Item b, .* answered 302: the file is kept elsewhere"
-        ):
+        with pytest.raises(InputError, match=r"^Item b, .* answered 302: the file is elsewhere"):
             open_images(store(), {"b": "/data/upload/7/1.png"})
     assert other.requests == []
 

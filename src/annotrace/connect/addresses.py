@@ -17,8 +17,8 @@ _PORTS = {"http": 80, "https": 443}
 # What stays as it is: an address is usually quoted already.
 _SAFE = "%/:?#[]@!$&'()*+,;=~"
 _DATA = re.compile(r"data:image/[\w.+-]+(;[\w.+=-]+)*;base64,", re.IGNORECASE)
-_REMEDY = (
-    "Download the images, and learn from them and an export with `annotrace fit EXPORT --images "
+REMEDY = (
+    "Download the images, name them by item (12.jpg), and use `annotrace fit EXPORT --images "
     "FOLDER`."
 )
 
@@ -41,11 +41,11 @@ def locate(address: str, server: str) -> str:
     except ValueError:
         raise InputError("It is not an address.") from None
     if there.scheme not in _PORTS:
-        raise InputError(f"Files in {there.scheme[:20]}: storage are not read. {_REMEDY}")
+        raise InputError(f"Addresses that begin with {there.scheme[:20]}: are not read. {REMEDY}")
     if not is_here:
         raise InputError(
             f"It is on {origin_of(there.geturl())}, and files are read only from "
-            f"{origin_of(server)}. {_REMEDY}"
+            f"{origin_of(server)}. {REMEDY}"
         )
     return urlunsplit((here.scheme, here.netloc, path, query, ""))
 

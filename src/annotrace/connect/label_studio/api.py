@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from annotrace.connect.addresses import REMEDY
 from annotrace.connect.json_api import JsonApi, check_token
 from annotrace.errors import ConnectError
 
@@ -23,10 +24,7 @@ REMEDIES = {
     404: "there is no such project, or the user of the token cannot see it. Check --project",
 }
 NOT_FOUND = 404
-_ELSEWHERE = (
-    "the file is kept elsewhere, and redirects are not followed. Download the images, and learn "
-    "from them and an export with `annotrace fit EXPORT --images FOLDER`"
-)
+_ELSEWHERE = f"the file is elsewhere, and redirects are not followed. {REMEDY.rstrip('.')}"
 FILE_REMEDIES = {
     401: REMEDIES[401],
     403: "the user of the token may not read it, or local files are not served",

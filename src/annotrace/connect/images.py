@@ -95,24 +95,22 @@ class ImageStore:
         """
         for item, address in addresses.items():
             self._check(item, address)
-        paths = {item: self._path(address) for item, address in addresses.items()}
-        missing = dict[Path, str]()
-        for item, path in paths.items():
-            if not path.exists():
-                missing.setdefault(path, item)
-        self._download({item: addresses[item] for item in missing.values()}, verbose)
+        self._download(addresses, verbose)
         root = str(self.folder)
         files = [
-            ImageFile(str(path), root, name=_describe(item, addresses[item]))
-            for item, path in paths.items()
+            ImageFile(str(self._path(address)), root, name=_describe(item, address))
+            for item, address in addresses.items()
         ]
         options |= {"max_pixels": self.max_pixels, "on_error": self.on_error}
         return ItemImages(files, list(addresses), source, **options)
 
     def _download(self, addresses: Mapping[str, str], verbose: bool) -> None:
-        is_shown = verbose and len(addresses) > 0
-        with show_progress(is_shown, len(addresses), "downloaded") as progress:
-            for done, (item, address) in enumerate(addresses.items(), start=1):
+        missing = dict[str, str]()
+        for item, address in addresses.items():
+            if not self._path(address).exists():
+                missing.setdefault(address, item)
+        with show_progress(verbose and bool(missing), len(missing), "downloaded") as progress:
+            for done, (address, item) in enumerate(missing.items(), start=1):
                 self._path(address).write_bytes(self._fetch(item, address))
                 progress.update(done)
 

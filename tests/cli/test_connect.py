@@ -9,6 +9,7 @@ import sys
 import time
 from urllib.request import ProxyHandler, Request, build_opener
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, serving
@@ -128,6 +129,95 @@ def test_texts_train_a_classifier(fake, run, tmp_path):
     assert model.predict(["Neutral words"]).tolist() == ["Neutral"]
     predicted = {p["task"]: p["result"][0]["value"]["choices"][0] for p in fake.predictions}
     assert predicted[37] == NAMES[37 % 3]
+
+
+@pytest.fixture
+def pictures(fake):
+    """Tasks with an image in the colour of their class."""
+    rng = np.random.default_rng(0)
+    for number in fake.tasks:
+        pixels = rng.integers(0, 60, (12, 12, 3)).astype(np.uint8)
+        pixels[..., number % 3] += 180
+        fake.upload(number, pixels)
+    return fake.files
+
+
+IMAGES = ("--image", "image", "--image-size", "8", "--method", "trace")
+
+
+def test_images_train_a_classifier(fake, pictures, run, tmp_path):
+    printed = run(*IMAGES, "--push")
+    assert "90 labels of 40 items" in printed
+    assert sorted(name for name in fake.requests if "/data/" in name) == sorted(
+        f"GET {path}" for path in pictures
+    )
+    predicted = {p["task"]: p["result"][0]["value"]["choices"][0] for p in fake.predictions}
+    assert [predicted[task] for task in range(31, 41)] == [NAMES[k % 3] for k in range(31, 41)]
+    assert "data:image/png;base64," in (tmp_path / "run" / "report.html").read_text()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "x.png").write_bytes(pictures["/data/upload/7/2-photo.png"])
+    words = ("--images", tmp_path / "new", "--out", tmp_path / "new.csv")
+    done = CliRunner().invoke(main, ["predict", str(tmp_path / "run"), *map(str, words)])
+    assert done.exit_code == 0, done.output
+    rows = (tmp_path / "new.csv").read_text().splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [["x.png", "Neutral"]]
+
+
+def test_downloaded_images_are_deleted_at_the_end(pictures, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    run(*IMAGES)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_broken_image_is_one_line_or_left_out(fake, pictures, run, tmp_path):
+    pictures["/data/upload/7/3-photo.png"] = b"no image"
+    printed = run(*IMAGES, "--quiet", code=2)
+    assert printed.startswith("Error: Item 3, '/data/upload/7/3-photo.png': the image cannot be")
+    assert printed.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+    printed = run(*IMAGES, "--quiet", "--skip-broken", "--push")
+    assert "1 image of the field 'image' cannot be read and is skipped ('3')" in printed
+    assert "Left out 3 labels of 1 item" in printed
+    assert {p["task"] for p in fake.predictions} == set(range(1, 41)) - {3}
+
+
+def test_an_image_on_another_host_is_refused(fake, pictures, run):
+    fake.tasks[5]["data"]["image"] = "http://169.254.169.254/a.png"
+    printed = run(*IMAGES, code=2)
+    assert "Item 5, 'http://169.254.169.254/a.png': It is on http://169.254.169.254, and" in printed
+    assert "annotrace fit EXPORT --images FOLDER" in printed
+    assert not [name for name in fake.requests if "/data/" in name]
+
+
+def test_a_field_that_a_task_lacks(fake, run):
+    assert "Item 1 has no field 'photo'; it has 'text'. Name another one with --image" in run(
+        "--image", "photo", code=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--text", "a", "--image", "b"), "Give --text FIELD or --image FIELD, not both"),
+        (("--encoder", "a"), "--encoder goes with --text FIELD or --image FIELD"),
+    ],
+)
+def test_options_that_contradict_each_other(fake, run, words, said):
+    assert said in run(*words, code=2)
+    assert fake.requests == []
+
+
+@pytest.mark.parametrize(
+    ("option", "field", "model"), [("--image", "image", "image"), ("--text", "text", "text")]
+)
+def test_encoders(fake, run, tmp_path, monkeypatch, models, request, option, field, model):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if option == "--image":
+        request.getfixturevalue("pictures")
+    printed = run(option, field, "--encoder", models / model, "--method", "two-stage")
+    assert "Encoded 40 " in printed
+    assert at.load(tmp_path / "run").encoder_.name == str(models / model)
 
 
 def test_no_labels_yet(fake, run, tmp_path):

@@ -5,6 +5,7 @@ import pytest
 from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, serving
 
 import annotrace as at
+from annotrace.cli.connect_items import TaskImages
 from annotrace.cli.connect_round import Round, Wishes
 from annotrace.cli.output import new_run
 from annotrace.connect import LabelStudio
@@ -72,6 +73,54 @@ def test_a_classifier_continues(fake, rounds, tmp_path):
     assert model.table_.n_labels == 50
     truth = np.array([NAMES[int(item) % 3] for item in model.table_.items])
     assert np.mean(model.table_.classes[model.result_.estimate] == truth) > 0.9
+
+
+@pytest.fixture
+def pictures(fake):
+    for number in fake.tasks:
+        pixels = np.zeros((8, 8, 3), np.uint8)
+        pixels[..., number % 3] = 200
+        fake.upload(number, pixels)
+
+
+def downloads(fake):
+    found = [name for name in fake.requests if "/data/" in name]
+    fake.requests.clear()
+    return found
+
+
+def test_images_are_downloaded_and_decoded_once(fake, rounds, pictures, tmp_path, capsys):
+    images = TaskImages("image", tmp_path / "images", size=8)
+    images.folder.mkdir()
+    tool, each = rounds(image=images, method="trace", push=False, queue=False)
+    each.run(tool.pull())
+    assert len(downloads(fake)) == 30
+    assert "decoded 30/30" in capsys.readouterr().err
+    fake.answer(25, 2, NAMES[25 % 3])
+    each.run(tool.pull())
+    assert downloads(fake) == []
+    assert "decoded" not in capsys.readouterr().err
+    fake.add_task(31, {})
+    fake.upload(31, np.full((8, 8, 3), 90, np.uint8))
+    each.run(tool.pull())
+    assert downloads(fake) == ["GET /data/upload/7/31-photo.png"]
+    model = at.load(tmp_path / "run")
+    assert model.table_.n_labels == 49
+    assert model.table_.n_items == 31
+
+
+def test_a_gold_item_whose_image_is_skipped(fake, rounds, pictures, tmp_path):
+    fake.answer(26, 1, "Positive", ground_truth=True)
+    fake.answer(27, 1, "Positive", ground_truth=True)
+    fake.files["/data/upload/7/26-photo.png"] = b"no image"
+    images = TaskImages("image", tmp_path / "images", size=8, skip_broken=True)
+    images.folder.mkdir()
+    tool, each = rounds(image=images, method="trace", quiet=True)
+    each.run(tool.pull())
+    model = at.load(tmp_path / "run")
+    gold = {model.table_.items[k] for k in range(29) if model.gold_[k] >= 0}
+    assert gold == {"27"}
+    assert fake.versions() == {fake.project["model_version"]: 29}
 
 
 def test_a_task_that_is_deleted_between(fake, rounds, capsys):

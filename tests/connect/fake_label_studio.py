@@ -2,7 +2,8 @@
 
 Importing predictions appends, and is refused as a whole if a task is unknown; hiding predictions
 blanks the model version; a version can only be set if it has predictions; deleting the current
-version unsets it; a task with enough annotations is not given out; answers need a token.
+version unsets it; a task with enough annotations is not given out; answers and uploads need a
+token; an upload that is gone is an internal error.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import json
 import re
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from threading import Lock, Thread
 from urllib.parse import parse_qs, urlsplit
+
+from PIL import Image
 
 TOKEN = "5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e"
 NAMES = ("Positive", "Negative", "Neutral")
@@ -32,6 +36,7 @@ class FakeLabelStudio:
         for number, email in enumerate(users, start=2):
             self.users[number], self.tokens[f"token-of-{email}"] = email, number
         self.tasks, self.annotations, self.predictions, self.views, self.hooks = {}, {}, [], {}, {}
+        self.files, self.n_withheld = {}, 0
         self.requests, self.failures, self.page_sizes = [], [], []
         self.before = None
         self.clock = 0
@@ -52,6 +57,13 @@ class FakeLabelStudio:
 
     def add_task(self, number, data):
         self.tasks[number] = {"id": number, "data": data, "updated_at": self.tick()}
+
+    def upload(self, task, pixels):
+        """Give a task an image, uint8 of shape (height, width, 3)."""
+        stream, path = BytesIO(), f"/data/upload/7/{task}-photo.png"
+        Image.fromarray(pixels).save(stream, "PNG")
+        self.files[path] = stream.getvalue()
+        self.tasks[task]["data"] = {"image": path}
 
     def answer(self, task, user, name, **fields):
         number = self.tick()
@@ -74,6 +86,8 @@ class FakeLabelStudio:
 
     def handle(self, method, path, query, body, user):
         """Return the status and the answer of a request."""
+        if path.startswith("/data/upload/"):
+            return (200, self.files[path]) if path in self.files else (500, {"detail": "None"})
         for pattern, answer in self.ROUTES:
             verb, _, rest = pattern.partition(" ")
             if verb == method and (found := re.fullmatch(rest, path)):
@@ -244,7 +258,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", said.decode())
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        self.wfile.write(content[: len(content) - fake.n_withheld])
 
     def reply(self, path, query, body):
         fake = self.fake

@@ -7,7 +7,7 @@ from fake_label_studio import TOKEN, FakeLabelStudio, serving
 
 from annotrace.connect import json_api
 from annotrace.connect.json_api import JsonApi, check_token, check_url, is_loopback
-from annotrace.errors import ConnectError, InputError
+from annotrace.errors import ConnectError, InputError, LimitError
 
 
 def api_of(url, **options):
@@ -115,3 +115,40 @@ def test_tokens_that_no_header_can_have_are_refused_unseen(token):
 
 def test_a_token_is_trimmed():
     assert check_token(f" {TOKEN}\n") == TOKEN
+
+
+PATH = "/data/upload/7/a%20b.png"
+
+
+def test_a_file_is_downloaded_with_the_token(fake, url):
+    fake.files[PATH] = b"\x00\xff"
+    assert api_of(url).download(PATH, 2) == b"\x00\xff"
+    assert api_of(url).download(f"{url}{PATH}", 2) == b"\x00\xff"
+    with pytest.raises(ConnectError, match="answered 401"):
+        JsonApi(url, lambda renew: None).download(PATH, 2)
+
+
+def test_a_file_is_limited_in_size(fake, url):
+    fake.files[PATH] = b"123"
+    with pytest.raises(LimitError, match="more than 2 bytes"):
+        api_of(url).download(PATH, 2)
+
+
+def test_no_file_of_another_server_is_asked_for(fake, url):
+    other = FakeLabelStudio()
+    with serving(other) as elsewhere, pytest.raises(InputError, match=f"It is on {elsewhere}"):
+        api_of(url).download(f"{elsewhere}{PATH}", 2)
+    assert fake.requests == other.requests == []
+
+
+def test_a_file_that_is_cut_is_no_file(fake, url):
+    fake.files[PATH], fake.n_withheld = b"1234", 1
+    with pytest.raises(ConnectError, match=r"Cannot reach .*3 bytes read, 1 more") as raised:
+        api_of(url).download(PATH, 10)
+    assert raised.value.is_temporary
+
+
+def test_authorisation_is_renewed_for_files_too(fake, url):
+    fake.files[PATH] = b"1"
+    api = JsonApi(url, lambda renew: f"Token {TOKEN}" if renew else "Token old")
+    assert api.download(PATH, 1) == b"1"

@@ -40,3 +40,8 @@ def test_a_file_that_was_cut_is_an_error(part, tmp_path):
     (tmp_path / "a.tar").write_bytes(b"0123")
     with pytest.raises(InputError, match=r"a\.tar, member 'x\.png': the file was cut"):
         part.open()
+
+
+def test_messages_call_a_file_by_its_name(part):
+    assert str(part).endswith("a.tar, member 'x.png'")
+    assert str(ImageFile("/tmp/1", name="Item 1")) == "Item 1"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from annotrace.cli.connect_items import task_image_options
 from annotrace.cli.connect_round import Round, Wishes
 from annotrace.cli.next_labels import read_available
 from annotrace.cli.options import (
@@ -62,10 +63,17 @@ def connect() -> None:
 @click.option(
     "--text", metavar="FIELD", help="Train a classifier on this text of the tasks, as `fit` does."
 )
+@task_image_options
+@click.option(
+    "--encoder",
+    metavar="NAME_OR_PATH",
+    help="Encode the texts or images with a pretrained model, as `fit` does.",
+)
 @click.option(
     "--method",
     metavar="NAME",
-    help="A method of `annotrace aggregate`, or with --text of `annotrace fit`; by default theirs.",
+    help="A method of `annotrace aggregate`, or with --text or --image of `annotrace fit`; by "
+    "default theirs.",
 )
 @click.option(
     "--gold",
@@ -144,7 +152,8 @@ def label_studio(
 
     URL is the address of the server. The access token is read from ANNOTRACE_LABEL_STUDIO_TOKEN or
     LABEL_STUDIO_API_KEY, or asked for. RUN becomes a folder as `annotrace aggregate` writes it, or
-    with --text as `annotrace fit` does. Annotations that are marked as ground truth are gold items.
+    with --text or --image as `annotrace fit` does. Annotations that are marked as ground truth are
+    gold items.
 
     --push adds the estimated classes as predictions, with their confidence as score; annotrace's
     earlier ones are deleted, those of other models stay. --queue makes one tab per annotator with
@@ -157,6 +166,8 @@ def label_studio(
           --overwrite --push --queue
       annotrace connect label-studio http://localhost:8080 --project 1 --out run \\
           --text review --push --queue --watch --cost .05
+      annotrace connect label-studio http://localhost:8080 --project 1 --out run \\
+          --image photo --encoder facebook/dinov2-small --push
     """
     from annotrace.connect import LabelStudio
     from annotrace.labels.building import TableOptions

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from annotrace.cli.aggregate import fit_aggregation, make_aggregation
+from annotrace.cli.connect_items import TaskImages, TaskItems
 from annotrace.cli.label_files import describe_labels
-from annotrace.cli.output import print_result, save_with_report
+from annotrace.cli.output import echo_warnings, print_result, save_with_report
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
     from annotrace.connect import LabellingTool, Pulled
+    from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
 
 MAX_NAMES = 5
@@ -38,6 +40,19 @@ class Wishes:
     anonymous: bool
     raw: bool
     quiet: bool
+    image: TaskImages | None = None
+    encoder: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is not None and self.image is not None:
+            raise click.UsageError("Give --text FIELD or --image FIELD, not both.")
+        if self.encoder is not None and not self.has_items:
+            raise click.UsageError("--encoder goes with --text FIELD or --image FIELD.")
+
+    @property
+    def has_items(self) -> bool:
+        """Whether a classifier is to be trained on texts or images."""
+        return self.text is not None or self.image is not None
 
 
 @dataclass
@@ -51,7 +66,12 @@ class Round:
     tool: LabellingTool
     out: Path
     wishes: Wishes
+    _items: TaskItems = field(init=False)
     _model: CrowdEstimator | Aggregation | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        wishes = self.wishes
+        self._items = TaskItems(self.tool, wishes.text, wishes.image, wishes.encoder, wishes.quiet)
 
     def run(self, pulled: Pulled) -> Pulled:
         """Fit, write the run and what is to be pushed; return what was fitted to."""
@@ -63,8 +83,8 @@ class Round:
         if is_first:
             self._say(describe_labels(pulled.table, pulled.used))
         model = self._fit(pulled, gold)
-        texts = {} if self.wishes.text is None else {"texts": self._texts(pulled)}
-        options = {"raw": self.wishes.raw, "anonymous": self.wishes.anonymous, **texts}
+        shown = self._items.report_options() if self.wishes.has_items else {}
+        options = {"raw": self.wishes.raw, "anonymous": self.wishes.anonymous, **shown}
         where = save_with_report(model, self.out, True, **options)
         self._model = model
         if is_first and not self.wishes.quiet:
@@ -101,30 +121,35 @@ class Round:
         self._say(f"{line}.")
 
     def _fit(self, pulled: Pulled, gold: dict[str, str] | None) -> CrowdEstimator | Aggregation:
-        """Fit from labels alone, or with texts.
+        """Fit from labels alone, or with texts or images.
 
         Classifiers continue from the last fit. Aggregations start anew: they take seconds, and the
         same labels then give the same predictions after any history.
         """
         assert pulled.table is not None
-        if self.wishes.text is None:
-            aggregation = make_aggregation(self.wishes.method, self.wishes.seed)
-            fit_aggregation(aggregation, pulled.table, gold)
-            return aggregation
-        from annotrace.methods import make
+        if self.wishes.has_items:
+            return self._fit_classifier(pulled, pulled.table, gold)
+        aggregation = make_aggregation(self.wishes.method, self.wishes.seed)
+        fit_aggregation(aggregation, pulled.table, gold)
+        return aggregation
 
+    def _fit_classifier(
+        self, pulled: Pulled, table: LabelTable, gold: dict[str, str] | None
+    ) -> CrowdEstimator:
+        from annotrace.methods import make
+        from annotrace.methods.inputs import leave_out_skipped
+
+        source = self._items.read(pulled)
+        with echo_warnings("images"):
+            table = leave_out_skipped(table, source)
         model: Any = self._model
-        if model is None or model.table_.classes.tolist() != pulled.table.classes.tolist():
+        if model is None or model.table_.classes.tolist() != table.classes.tolist():
             model = make(self.wishes.method or "auto", random_state=self.wishes.seed)
             model.set_params(verbose=not self.wishes.quiet, warm_start=True)
-        model.fit(self._texts(pulled), pulled.table, gold=gold)
+        kept = set(map(str, table.items.tolist()))
+        known = {item: name for item, name in (gold or {}).items() if item in kept}
+        model.fit(source, table, gold=known or None)
         return model  # type: ignore[no-any-return]
-
-    def _texts(self, pulled: Pulled) -> Any:
-        from annotrace.connect.estimation import texts_of
-
-        assert self.wishes.text is not None
-        return texts_of(pulled, self.wishes.text)
 
     def _write_back(self, model: CrowdEstimator | Aggregation) -> None:
         from annotrace.connect.estimation import Status, describe_gain, plan_queue, predictions_of

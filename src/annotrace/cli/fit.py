@@ -16,6 +16,7 @@ from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import (
     PATH,
     device_option,
+    image_size_option,
     label_options,
     learn_truth_option,
     out_options,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.bin"
-# A batch of larger images does not fit into memory.
-MAX_IMAGE_SIZE = 2048
 
 
 @click.command(
@@ -107,13 +106,7 @@ MAX_IMAGE_SIZE = 2048
 @click.option("--lr", type=float, help="Learning rate of the network.")
 @seed_option("The same seed gives the same run.")
 @device_option
-@click.option(
-    "--image-size",
-    type=click.IntRange(1, MAX_IMAGE_SIZE),
-    default=64,
-    show_default=True,
-    help="Images are resized to a square of this many pixels.",
-)
+@image_size_option
 @click.option("--grey", is_flag=True, help="Read images in greyscale.")
 @report_options
 @raw_option

@@ -25,6 +25,8 @@ Decorator = Callable[[Command], Command]
 PATH = click.Path(path_type=Path)
 # The largest seed that both numpy and torch accept.
 MAX_SEED = 2**32 - 1
+# A batch of larger images does not fit into memory.
+MAX_IMAGE_SIZE = 2048
 
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
@@ -47,6 +49,13 @@ workers_option = click.option(
     metavar="N",
     help="Processes that decode images, 0 for none.  [default: one per core, none for less than "
     "32MB]",
+)
+image_size_option = click.option(
+    "--image-size",
+    type=click.IntRange(1, MAX_IMAGE_SIZE),
+    default=64,
+    show_default=True,
+    help="Images are resized to a square of this many pixels.",
 )
 max_pixels_option = click.option(
     "--max-pixels",

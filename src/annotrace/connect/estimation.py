@@ -31,16 +31,21 @@ def gold_of(table: LabelTable, given: Mapping[str, str]) -> dict[str, str] | Non
     return {**known, **given} or None
 
 
+def field_of(pulled: Pulled, field: str, option: str) -> dict[str, Any]:
+    """Return a field of each item, which an option names."""
+    for item, fields in pulled.data.items():
+        if fields.get(field) is None:
+            raise InputError(
+                f"Item {item} has no field {field!r}; it has {first_few(fields, 10)}. Name another "
+                f"one with {option}."
+            )
+    return {item: fields[field] for item, fields in pulled.data.items()}
+
+
 def texts_of(pulled: Pulled, field: str) -> TextSource:
     """Return a field of the items as texts."""
-    texts = [fields.get(field) for fields in pulled.data.values()]
-    if None in texts:
-        item = list(pulled.data)[texts.index(None)]
-        raise InputError(
-            f"Item {item} has no field {field!r}; it has {first_few(pulled.data[item], 10)}. Name "
-            "another one with --text."
-        )
-    return TextSource(texts, list(pulled.data), source=f"the field {field!r}", columns=[field])
+    texts, source = field_of(pulled, field, "--text"), f"the field {field!r}"
+    return TextSource(list(texts.values()), list(texts), source=source, columns=[field])
 
 
 def predictions_of(model: Fitted) -> list[Prediction]:

@@ -1,4 +1,4 @@
-"""Requests to the HTTP API of a labelling tool: JSON in, JSON out, and errors in one line.
+"""Requests to the HTTP API of a labelling tool: JSON in, JSON or a file out, errors in one line.
 
 The token is sent to one server only: redirects are not followed, and it is in no message. Every
 request has a time-out, and answers are limited in size.
@@ -10,13 +10,14 @@ import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException, HTTPMessage, HTTPResponse, IncompleteRead
 from typing import IO, Any, NoReturn
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from annotrace.errors import ConnectError, InputError
+from annotrace.connect.addresses import locate, origin_of
+from annotrace.errors import ConnectError, InputError, LimitError
 
 TIMEOUT = 60.0
 MAX_RESPONSE = 2**28
@@ -70,25 +71,55 @@ class JsonApi:
         ConnectError
             If there is no answer, or it is not a success.
         """
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+
+        def prepare() -> Request:
+            return Request(self.url + path, data, headers, method=method)
+
+        return self._parse(self._send(prepare, timeout or self.timeout, MAX_RESPONSE))
+
+    def download(self, address: str, max_bytes: int) -> bytes:
+        """Return a file of this server.
+
+        Parameters
+        ----------
+        address : str
+            Relative, or on this server; see `annotrace.connect.addresses.locate`.
+        max_bytes : int
+
+        Raises
+        ------
+        InputError
+            If the address is on another server, which is not asked; a `LimitError` if the file is
+            larger.
+        ConnectError
+            If there is no answer, or it is not a success.
+        """
+        url = locate(address, self.url)
+        content = self._send(lambda: Request(url), self.timeout, max_bytes)
+        if len(content) > max_bytes:
+            raise LimitError(f"The file has more than {max_bytes:,} bytes.")
+        return content
+
+    def _send(self, prepare: Callable[[], Request], timeout: float, max_bytes: int) -> bytes:
+        """Send a request, again with new authorisation if that is refused."""
         try:
-            return self._send(method, path, body, timeout, self._authorize(False))
+            return self._receive(prepare(), self._authorize(False), timeout, max_bytes)
         except ConnectError as error:
             renewed = self._authorize(True) if error.status == UNAUTHORIZED else None
             if renewed is None:
                 raise
-        return self._send(method, path, body, timeout, renewed)
+        return self._receive(prepare(), renewed, timeout, max_bytes)
 
-    def _send(
-        self, method: str, path: str, body: Any, timeout: float | None, authorization: str | None
-    ) -> Any:
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+    def _receive(
+        self, request: Request, authorization: str | None, timeout: float, max_bytes: int
+    ) -> bytes:
         if authorization is not None:
-            headers["Authorization"] = authorization
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(self.url + path, data, headers, method=method)
+            request.add_header("Authorization", authorization)
         try:
-            with self._opener.open(request, timeout=timeout or self.timeout) as response:
-                return self._parse(response.read(MAX_RESPONSE + 1))
+            with self._opener.open(request, timeout=timeout) as response:
+                return _read(response, max_bytes)
         except HTTPError as error:
             with error:
                 self._raise_refused(error)
@@ -111,10 +142,12 @@ class JsonApi:
     def _raise_refused(self, error: HTTPError) -> NoReturn:
         """Raise the error for an answer that is not a success."""
         status = error.code
-        remedy = self._remedies.get(status, "")
-        if 300 <= status < 400:
-            remedy = f"it redirects to {_origin(error.headers.get('Location'))}: give that address"
-        elif status not in self._remedies:
+        if status in self._remedies:
+            remedy = self._remedies[status]
+        elif 300 <= status < 400:
+            place = origin_of(error.headers.get("Location") or "")
+            remedy = f"it redirects to {place}: give that address"
+        else:
             remedy = _read_detail(error)
         raise ConnectError(
             f"{self.url} answered {status}{f': {remedy}' if remedy else ''}.",
@@ -139,6 +172,14 @@ class _NoRedirects(HTTPRedirectHandler):
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> None:
         return None
+
+
+def _read(response: HTTPResponse, max_bytes: int) -> bytes:
+    """Return the content of an answer, or one byte more than the maximum if it is larger."""
+    content = response.read(max_bytes + 1)
+    if response.length and len(content) <= max_bytes:
+        raise IncompleteRead(content, response.length)
+    return content
 
 
 def check_url(url: str) -> str:
@@ -189,12 +230,3 @@ def _read_detail(error: HTTPError) -> str:
 def _one_line(text: str) -> str:
     printable = "".join(sign if sign.isprintable() else " " for sign in text)
     return " ".join(printable.split())[:MAX_DETAIL].rstrip(".")
-
-
-def _origin(location: str | None) -> str:
-    """Return the scheme and host of an address, without what may be secret in its path."""
-    try:
-        parts = urlsplit(location or "")
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else "a path"
-    except ValueError:
-        return "another address"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from annotrace.connect.json_api import JsonApi
 from annotrace.labels import LabelTable
 from annotrace.labels.reading import Imported
 
@@ -95,9 +96,17 @@ class LabellingTool(Protocol):
 
     What a tool cannot do raises a `ConnectError` that says so. Every method may be repeated after
     a failure: it completes what is missing, and does nothing twice.
+
+    Attributes
+    ----------
+    title : str
+        The name of the tool.
+    files : JsonApi
+        The server of the files that items name by address, such as images.
     """
 
     title: str
+    files: JsonApi
 
     def pull(self) -> Pulled:
         """Return the items and answers."""

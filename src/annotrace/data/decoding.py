@@ -122,8 +122,13 @@ def _decode(file: IO[bytes], name: str, min_side: int | None, max_pixels: int) -
     return image
 
 
+def max_bytes(max_pixels: int) -> int:
+    """Return the size of the largest file that is decoded with a limit on pixels."""
+    return _BYTES_PER_PIXEL * max_pixels + _METADATA_BYTES
+
+
 def _check_size(file: IO[bytes], name: str, max_pixels: int) -> None:
-    n_bytes, limit = file.seek(0, os.SEEK_END), _BYTES_PER_PIXEL * max_pixels + _METADATA_BYTES
+    n_bytes, limit = file.seek(0, os.SEEK_END), max_bytes(max_pixels)
     file.seek(0)
     if n_bytes > limit:
         raise InputError(

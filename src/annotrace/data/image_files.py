@@ -27,6 +27,8 @@ class ImageFile:
         The name of the member, if the file is a tar file.
     offset, n_bytes : int
         Where the content of the member begins, and its length; `n_bytes` is -1 for a whole file.
+    name : str, optional
+        What messages call it, if its path means nothing to the user.
     """
 
     path: str
@@ -34,8 +36,11 @@ class ImageFile:
     member: str | None = None
     offset: int = 0
     n_bytes: int = -1
+    name: str | None = None
 
     def __str__(self) -> str:
+        if self.name is not None:
+            return self.name
         return self.path if self.member is None else f"{self.path}, member {self.member!r}"
 
     def open(self) -> IO[bytes]:

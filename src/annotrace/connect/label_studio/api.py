@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from annotrace.connect.addresses import REMEDY
 from annotrace.connect.json_api import JsonApi, check_token
 from annotrace.errors import ConnectError
 
@@ -23,6 +24,14 @@ REMEDIES = {
     404: "there is no such project, or the user of the token cannot see it. Check --project",
 }
 NOT_FOUND = 404
+_ELSEWHERE = f"the file is elsewhere, and redirects are not followed. {REMEDY.rstrip('.')}"
+FILE_REMEDIES = {
+    401: REMEDIES[401],
+    403: "the user of the token may not read it, or local files are not served",
+    404: "there is no such file. Upload it again, or delete the task",
+    500: "it has probably lost the file. Upload it again, or delete the task",
+    **dict.fromkeys((301, 302, 303, 307, 308), _ELSEWHERE),
+}
 
 
 class LabelStudioApi:
@@ -37,12 +46,19 @@ class LabelStudioApi:
     token : str
         An access token: a personal one (it has two dots), which is exchanged for one of a few
         minutes, or a legacy token.
+
+    Attributes
+    ----------
+    url : str
+    files : JsonApi
+        The same server, with other remedies: for the files that tasks name by address.
     """
 
     def __init__(self, url: str, project: int, token: str) -> None:
         self.project, self._token = int(project), check_token(token)
         self._access: str | None = None
         self._api = JsonApi(url, self._authorize, REMEDIES)
+        self.files = JsonApi(url, self._authorize, FILE_REMEDIES)
         self._login = JsonApi(url, lambda renew: None, REMEDIES)
         self.url = self._api.url
 

@@ -71,6 +71,7 @@ class LabelStudio:
         self._tasks: dict[str, Json] = {}
         self._config: dict[str, Any] = {}
         self.source = f"{self.title} project {self._api.project}"
+        self.files = self._api.files
 
     def pull(self) -> Pulled:
         """Return the tasks and answers.

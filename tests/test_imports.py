@@ -34,6 +34,7 @@ FREE = (
     "devices",
     "errors",
     "limits",
+    "loopback",
     "parameters",
     "progress",
     "registry",

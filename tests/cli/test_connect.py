@@ -259,7 +259,7 @@ def test_the_variable_of_label_studio_is_read_too(run, monkeypatch):
 
 
 def test_plain_http_to_another_machine_is_warned_of(run, monkeypatch):
-    monkeypatch.setattr("annotrace.connect.json_api.is_loopback", lambda url: False)
+    monkeypatch.setattr("annotrace.connect.json_api.is_local", lambda url: False)
     assert "Warning: the token goes over plain http" in run()
 
 

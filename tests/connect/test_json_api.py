@@ -6,7 +6,7 @@ import pytest
 from fake_label_studio import TOKEN, FakeLabelStudio, serving
 
 from annotrace.connect import json_api
-from annotrace.connect.json_api import JsonApi, check_token, check_url, is_loopback
+from annotrace.connect.json_api import JsonApi, check_token, check_url, is_local
 from annotrace.errors import ConnectError, InputError, LimitError
 
 
@@ -103,7 +103,7 @@ def test_an_address_has_no_password():
      ("https://localhost.example.com", False), ("http://10.0.0.1", False)],
 )  # fmt: skip
 def test_loopback(url, expected):
-    assert is_loopback(url) == expected
+    assert is_local(url) == expected
 
 
 @pytest.mark.parametrize("token", ["", "  ", "abc\ndef", "abc def", "tök"])

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import annotrace as at
-from annotrace.report.dashboard import Dashboard, is_loopback
+from annotrace.report.dashboard import Dashboard
 from annotrace.report.live_report import LiveReport
 
 
@@ -103,14 +103,6 @@ def test_requests_that_end_early_are_not_shouted_about(dashboard, capfd):
         connection.sendall(b"GET / HTTP/1.1\r\n")
     assert ask(dashboard)[0].status == 200
     assert dashboard.token not in "".join(capfd.readouterr())
-
-
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("a.b", False)],
-)
-def test_loopback(host, local):
-    assert is_loopback(host) == local
 
 
 def test_the_page_follows_the_run_in_a_browser(browser, dashboard, run, aggregated):

@@ -46,7 +46,8 @@ class Machine:
     def start(self):
         (self.folder / "server").mkdir(exist_ok=True)
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        environment = os.environ | {"COLLECT_ANALYTICS": "false"}
+        quiet_server = {"COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false"}
+        environment = os.environ | quiet_server | {"SENTRY_DSN": "", "FRONTEND_SENTRY_DSN": ""}
         self.process = subprocess.Popen(
             self.command, **quiet, env=environment, start_new_session=True
         )

@@ -37,7 +37,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from annotrace.cli.main import main as annotrace
-from annotrace.connect.json_api import is_loopback
+from annotrace.connect.json_api import is_local
 from annotrace.connect.label_studio.tabs import title_of
 
 sys.path.append(str(Path(__file__).parents[1] / "connect"))
@@ -58,7 +58,7 @@ class Server:
     """A Label Studio server, as an administrator and six annotators use it."""
 
     def __init__(self, url, token):
-        assert is_loopback(url), "Only a server on this machine."
+        assert is_local(url), "Only a server on this machine."
         self.url, self.admin = url, token
         self.tokens = dict.fromkeys(EMAILS)
 

@@ -75,6 +75,7 @@ def start(executable: str, port: int, folder: str) -> subprocess.Popen:
     command += ["-p", str(port), "--data-dir", folder, "--username", ADMIN]
     command += ["--password", PASSWORD, "--user-token", TOKEN, "--enable-legacy-api-token"]
     quiet = {"COLLECT_ANALYTICS": "false", "LATEST_VERSION_CHECK": "false"}
+    quiet |= {"SENTRY_DSN": "", "FRONTEND_SENTRY_DSN": ""}
     with Path(folder, "log.txt").open("wb") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | quiet)
 

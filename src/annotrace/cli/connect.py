@@ -201,9 +201,9 @@ def _read_token() -> str:
 
 
 def _warn_plain(url: str) -> None:
-    from annotrace.connect.json_api import is_loopback
+    from annotrace.connect.json_api import is_local
 
-    if url.lower().startswith("http://") and not is_loopback(url):
+    if url.lower().startswith("http://") and not is_local(url):
         click.echo(
             "Warning: the token goes over plain http, which others on the network can read. Use "
             "https.",

@@ -6,7 +6,6 @@ request has a time-out, and answers are limited in size.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -18,13 +17,13 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from annotrace.connect.addresses import locate, origin_of
 from annotrace.errors import ConnectError, InputError, LimitError
+from annotrace.loopback import is_loopback
 
 TIMEOUT = 60.0
 MAX_RESPONSE = 2**28
 MAX_DETAIL = 300
 UNAUTHORIZED, TOO_MANY, SERVER_ERROR = 401, 429, 500
 _BUSY = (408, 425, TOO_MANY)
-_LOOPBACK_NAMES = ("localhost", "localhost.localdomain")
 
 
 class JsonApi:
@@ -53,7 +52,7 @@ class JsonApi:
         self.timeout = timeout
         self._authorize, self._remedies = authorize, dict(remedies or {})
         handlers: list[Any] = [_NoRedirects]
-        if is_loopback(self.url):
+        if is_local(self.url):
             handlers.append(ProxyHandler({}))
         self._opener = build_opener(*handlers)
 
@@ -198,13 +197,9 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def is_loopback(url: str) -> bool:
+def is_local(url: str) -> bool:
     """Whether the server is on this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host in _LOOPBACK_NAMES
+    return is_loopback(urlsplit(url).hostname or "")
 
 
 def check_token(token: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import ipaddress
 import json
 import secrets
 import socket
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from annotrace.loopback import is_loopback
 from annotrace.report.live_report import LiveReport
 from annotrace.report.page import render_template, template_text
 
@@ -148,11 +148,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: the addresses have the token."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is that of this machine for itself."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

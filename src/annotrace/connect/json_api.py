@@ -39,6 +39,8 @@ class JsonApi:
         What to do about an HTTP status, for messages.
     timeout : float
         Seconds that a request may wait for the server.
+    refused : int
+        The HTTP status of a request whose authorisation is not accepted, or no longer.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class JsonApi:
         authorize: Callable[[bool], str | None],
         remedies: Mapping[int, str] | None = None,
         timeout: float = TIMEOUT,
+        refused: int = UNAUTHORIZED,
     ) -> None:
         self.url = check_url(url)
-        self.timeout = timeout
+        self.timeout, self._refused = timeout, refused
         self._authorize, self._remedies = authorize, dict(remedies or {})
         handlers: list[Any] = [_NoRedirects]
         if is_loopback(self.url):
@@ -70,17 +73,21 @@ class JsonApi:
         ConnectError
             If there is no answer, or it is not a success.
         """
+        return self._parse(self.read(method, path, body, timeout))
+
+    def read(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> bytes:
+        """Send a request as `request` does; return the answer as it is, such as a file."""
         try:
             return self._send(method, path, body, timeout, self._authorize(False))
         except ConnectError as error:
-            renewed = self._authorize(True) if error.status == UNAUTHORIZED else None
+            renewed = self._authorize(True) if error.status == self._refused else None
             if renewed is None:
                 raise
         return self._send(method, path, body, timeout, renewed)
 
     def _send(
         self, method: str, path: str, body: Any, timeout: float | None, authorization: str | None
-    ) -> Any:
+    ) -> bytes:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         if authorization is not None:
             headers["Authorization"] = authorization
@@ -88,19 +95,22 @@ class JsonApi:
         request = Request(self.url + path, data, headers, method=method)
         try:
             with self._opener.open(request, timeout=timeout or self.timeout) as response:
-                return self._parse(response.read(MAX_RESPONSE + 1))
+                return self._check_size(response.read(MAX_RESPONSE + 1))
         except HTTPError as error:
             with error:
                 self._raise_refused(error)
         except (URLError, HTTPException, OSError) as error:
             self._raise_unreachable(error)
 
-    def _parse(self, content: bytes) -> Any:
+    def _check_size(self, content: bytes) -> bytes:
         if len(content) > MAX_RESPONSE:
             raise ConnectError(
                 f"{self.url} answered with more than {MAX_RESPONSE:,} bytes. Is it the address of "
                 "the labelling tool?"
             )
+        return content
+
+    def _parse(self, content: bytes) -> Any:
         try:
             return json.loads(content) if content.strip() else None
         except (ValueError, RecursionError):
@@ -149,7 +159,7 @@ def check_url(url: str) -> str:
             f"Expected an address such as http://localhost:8080, but got {url[:100]!r}."
         )
     if parts.username is not None or parts.password is not None:
-        raise InputError("The address must not contain a user name or password. Use the token.")
+        raise InputError("The address must not contain a user name or password. Leave them out.")
     if parts.query or parts.fragment or re.search(r"[\s\x00-\x1f\x7f]", url):
         raise InputError(
             f"Expected the address of the server alone, without ? and #, but got {url[:100]!r}."

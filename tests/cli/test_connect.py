@@ -11,7 +11,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 from click.testing import CliRunner
-from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, serving
+from fake_label_studio import NAMES, TOKEN, FakeLabelStudio
+from fake_server import serving
 
 import annotrace as at
 from annotrace.cli.main import main
@@ -216,9 +217,10 @@ def test_watching_pushes_new_versions_by_webhook_and_leaks_no_token(fake, watchi
 
     wait_for(lambda: "labels of 40 items" in printed())
     first = fake.project["model_version"]
-    assert (
-        TOKEN not in subprocess.run(["ps", "-Awwo", "args"], capture_output=True, text=True).stdout
-    )
+    words = ["ps", "-wwo", "args=", "-p", str(process.pid)]
+    shown = subprocess.run(words, capture_output=True, text=True).stdout
+    assert "label-studio" in shown
+    assert TOKEN not in shown
     for user in (2, 3):
         fake.answer(31, user, "Neutral")
     hook = next(iter(fake.hooks.values()))["url"]

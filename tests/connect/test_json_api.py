@@ -3,7 +3,8 @@
 import socket
 
 import pytest
-from fake_label_studio import TOKEN, FakeLabelStudio, serving
+from fake_label_studio import TOKEN, FakeLabelStudio
+from fake_server import serving
 
 from annotrace.connect import json_api
 from annotrace.connect.json_api import JsonApi, check_token, check_url, is_loopback

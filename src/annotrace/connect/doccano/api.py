@@ -75,15 +75,16 @@ class DoccanoApi:
         return {each["id"]: each["text"] for each in self._api.get(self._path("/category-types"))}
 
     def examples(self) -> list[Json]:
-        """Return all examples, read in pages; raise an error if some are deleted meanwhile."""
+        """Return all examples, read in pages; raise an error if their number changes meanwhile."""
         found: dict[int, Json] = {}
-        query = {"limit": PAGE_SIZE, "ordering": "created_at"}
-        for offset in range(0, 10**9, PAGE_SIZE):
-            page = self._api.get(self._path("/examples"), **query, offset=offset)
-            found.update((example["id"], example) for example in self._field(page, "results"))
-            if offset + PAGE_SIZE >= page["count"]:
-                break
-        if len(found) != page["count"]:
+        totals, offset = set[int](), 0
+        while not totals or offset < max(totals):
+            page = {"limit": PAGE_SIZE, "offset": offset, "ordering": "created_at"}
+            answer = self._api.get(self._path("/examples"), **page)
+            found.update((example["id"], example) for example in self._field(answer, "results"))
+            totals.add(self._field(answer, "count"))
+            offset += PAGE_SIZE
+        if totals != {len(found)}:
             raise ConnectError(
                 f"{self.url}: the examples of project {self.project} changed while they were read. "
                 "Try again.",

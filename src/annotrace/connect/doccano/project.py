@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from annotrace.connect.doccano.api import DoccanoApi, Json
 from annotrace.connect.tool import MarkedGold, Prediction, Pulled, Pushed
-from annotrace.errors import ConnectError, InputError, UnsupportedError
+from annotrace.errors import ConnectError, InputError, UnsupportedError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.building import Columns, TableOptions, build_parts
-from annotrace.labels.formats.base import one_label
 from annotrace.labels.reading import Imported
 from annotrace.labels.vocabulary import as_names, encode_values, union_names
 
@@ -61,15 +60,17 @@ class Doccano:
         project = self._api.read_project()
         field = self._label_field(project["project_type"])
         classes = self._api.category_types()
+        self._check_skip(list(classes.values()))
         examples = self._by_name(self._api.examples())
         data = {name: _fields(example) for name, example in examples.items()}
         if project["collaborative_annotation"]:
-            answers = list(self._shared_answers(examples, classes))
+            answers = self._shared_answers(examples, classes)
         else:
-            answers = list(self._own_answers(examples, field))
-        if not answers:
+            answers = self._own_answers(examples, field)
+        labels = list(self._labels_of(answers))
+        if not labels:
             return Pulled(None, None, data)
-        table = self._build(answers, list(classes.values()))
+        table = self._build(labels, list(classes.values()))
         notes = () if self._api.label_counts() is not None else (_FORMER_MEMBERS,)
         return Pulled(table.with_items(list(data)), Imported(self.title, None, {}), data, notes)
 
@@ -80,6 +81,13 @@ class Doccano:
                 f"project of the type {', '.join(_LABEL_FIELDS)}."
             )
         return _LABEL_FIELDS[kind]
+
+    def _check_skip(self, classes: list[str]) -> None:
+        for name in self._skip:
+            if name not in classes:
+                raise InputError(
+                    f"{self.source} has no class {name!r} to skip; it has {first_few(classes, 10)}."
+                )
 
     def _by_name(self, examples: Sequence[Json]) -> dict[str, Json]:
         by_name: dict[str, Json] = {}
@@ -100,8 +108,8 @@ class Doccano:
 
     def _own_answers(
         self, examples: Mapping[str, Json], field: str
-    ) -> Iterator[tuple[str, str, str]]:
-        """Yield item, annotator and label from the export, which has a file for each member."""
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        """Yield item, annotator and labels from the export, which has a file for each member."""
         exported = self._exported_names(examples)
         for member, records in self._api.export().items():
             if {str(record.get("id")) for record in records} != exported.keys():
@@ -112,9 +120,7 @@ class Doccano:
                     is_temporary=True,
                 )
             for record in records:
-                item = exported[str(record["id"])]
-                if record[field]:
-                    yield item, member, self._one_label(record[field], item, member)
+                yield exported[str(record["id"])], member, record[field]
 
     def _exported_names(self, examples: Mapping[str, Json]) -> dict[str, str]:
         """Return the item of each `id` in the export, which metadata called `id` replace."""
@@ -131,8 +137,8 @@ class Doccano:
 
     def _shared_answers(
         self, examples: Mapping[str, Json], classes: Mapping[int, str]
-    ) -> Iterator[tuple[str, str, str]]:
-        """Yield item, annotator and label of a collaborative project, one request per example."""
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        """Yield item, annotator and labels of a collaborative project, a request per example."""
         members = self._api.members()
         for item, example in examples.items():
             given: dict[str, list[str]] = {}
@@ -141,27 +147,35 @@ class Doccano:
                 label = classes.get(category["label"], str(category["label"]))
                 given.setdefault(who, []).append(label)
             for who, labels in given.items():
-                yield item, who, self._one_label(labels, item, who)
+                yield item, who, labels
 
-    def _one_label(self, labels: list[str], item: str, member: str) -> str:
-        """Return the only label of an answer beside those to skip."""
-        kept = [label for label in labels if label not in self._skip] or labels[:1]
-        label = one_label(kept, item, f"{self.source}, {member}")
-        assert label is not None
-        return label
+    def _labels_of(
+        self, answers: Iterable[tuple[str, str, list[str]]]
+    ) -> Iterator[tuple[str, str, str]]:
+        """Yield item, annotator and the only label of each answer that has one not to skip."""
+        for item, who, labels in answers:
+            kept = [label for label in labels if label not in self._skip]
+            if len(kept) > 1:
+                raise InputError(
+                    f"{self.source}, {who} has given item {item[:60]!r} several labels "
+                    f"({first_few(kept)}), but an answer has one label. Keep one of them, or leave "
+                    "out classes with --skip."
+                )
+            if kept:
+                yield item, who, kept[0]
 
-    def _build(self, answers: Sequence[tuple[str, str, str]], asked: list[str]) -> LabelTable:
-        item, annotator, label = map(encode_values, zip(*answers, strict=True))
+    def _build(self, labels: Sequence[tuple[str, str, str]], asked: list[str]) -> LabelTable:
+        item, annotator, label = map(encode_values, zip(*labels, strict=True))
         asked = [name for name in asked if name not in self._skip]
         columns = Columns(
             self.source,
             item=item,
             annotator=annotator.sorted(),
             label=label,
-            where=lambda row, role: f"{self.source}, {role} of item {answers[row][0][:60]!r}",
-            classes=union_names(as_names(asked), label.without(self._skip).names),
+            where=lambda row, role: f"{self.source}, {role} of item {labels[row][0][:60]!r}",
+            classes=union_names(as_names(asked), label.names),
         )
-        return LabelTable(**build_parts(columns, TableOptions(skip=self._skip)))
+        return LabelTable(**build_parts(columns, TableOptions()))
 
     def marker(self) -> Any:
         """Return how often each member has given each class, and what each has confirmed."""

@@ -116,3 +116,14 @@ def test_tokens_that_no_header_can_have_are_refused_unseen(token):
 
 def test_a_token_is_trimmed():
     assert check_token(f" {TOKEN}\n") == TOKEN
+
+
+def test_files_are_returned_as_they_are(fake, url):
+    fake.failures.append(("GET", 200, b"PK\x03\x04"))
+    assert api_of(url).read("GET", "/export") == b"PK\x03\x04"
+
+
+def test_an_authorisation_is_renewed_at_the_status_that_the_server_refuses_with(fake, url):
+    fake.failures.append(("GET", 403, {}))
+    api = JsonApi(url, lambda renew: f"Token {TOKEN if renew else 'old'}", refused=403)
+    assert api.get("/api/projects/7/")["id"] == 7

@@ -7,7 +7,12 @@ from typing import Any
 import click
 
 from annotrace.cli.connect_loop import read_secret, run_loop
-from annotrace.cli.connect_options import read_options, refused_option, write_options
+from annotrace.cli.connect_options import (
+    loop_options,
+    read_options,
+    refused_option,
+    write_options,
+)
 
 TOKENS = ("ANNOTRACE_LABEL_STUDIO_TOKEN", "LABEL_STUDIO_API_KEY")
 PASSWORDS = ("ANNOTRACE_DOCCANO_PASSWORD",)
@@ -26,7 +31,6 @@ def connect() -> None:
 
 @connect.command("label-studio", short_help="Label Studio, community edition 1.23.")
 @read_options
-@write_options
 @click.option(
     "--question", metavar="NAME", help="The control whose answers are the labels, if several are."
 )
@@ -37,6 +41,8 @@ def connect() -> None:
     show_default=True,
     help="What to do if an annotator answered a task more than once.",
 )
+@write_options
+@loop_options
 def label_studio(
     url: str,
     project: int,
@@ -78,6 +84,7 @@ def label_studio(
     "--user", metavar="NAME", required=True, help="User name of an administrator of the project."
 )
 @read_options
+@loop_options
 @refused_option("--push", "doccano stores no predictions with scores", is_flag=True)
 @refused_option("--queue", "doccano 1.8 assigns no examples to annotators", is_flag=True)
 @refused_option("--listen", "doccano calls no webhooks")

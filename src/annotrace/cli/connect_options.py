@@ -108,8 +108,13 @@ _WRITE_OPTIONS = (
 
 
 def read_options(command: Command) -> Command:
-    """Add the argument URL, and what is read, fitted and repeated."""
-    return _add((*_READ_OPTIONS, *_LOOP_OPTIONS), command)
+    """Add the argument URL, and what is read and fitted."""
+    return _add(_READ_OPTIONS, command)
+
+
+def loop_options(command: Command) -> Command:
+    """Add when a round is repeated, and how runs are written."""
+    return _add(_LOOP_OPTIONS, command)
 
 
 def write_options(command: Command) -> Command:

@@ -164,6 +164,18 @@ def collaborative(server):
     return project.check(server.tool(project.number).pull(), list(map(str, project.examples)))
 
 
+def kinds(server):
+    """Projects for images and for intents have categories too."""
+    found = {}
+    for kind in ("ImageClassification", "IntentDetectionAndSlotFilling"):
+        project = Project(server, 6, project_type=kind, resourcetype=f"{kind}Project")
+        for k in range(5):
+            project.label(k, server.names[k % 2], CLASSES[k % 3])
+        pulled = server.tool(project.number).pull()
+        found[kind] = project.check(pulled, list(map(str, project.examples)))
+    return found
+
+
 def former_member(server, project):
     """The labels of a former member are not exported, and a note says so."""
     who = server.names[2]
@@ -212,6 +224,7 @@ def main():
     report("marker", markers(server, project))
     report("logged out", logged_out(server, project))
     report("collaborative", collaborative(server))
+    report("kinds", kinds(server))
     report("command", command(server, project))
     report("former member", former_member(server, project))
 

@@ -133,8 +133,8 @@ class DoccanoApi:
                 raise
             raise ConnectError(
                 f"{self.url} cannot export project {self.project}; the log of `doccano task` says "
-                "why. Metadata with the name of a column of the export, text, filename or label, "
-                "is a known cause.",
+                "why. Metadata called text or label, as columns of the export are, are a known "
+                "cause.",
                 status=error.status,
             ) from None
 

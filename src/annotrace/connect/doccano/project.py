@@ -57,9 +57,8 @@ class Doccano:
 
     def pull(self) -> Pulled:
         """Return the examples and the labels of all members."""
-        project = self._api.read_project()
+        project, classes = self._api.read_project(), self._api.category_types()
         field = self._label_field(project["project_type"])
-        classes = self._api.category_types()
         self._check_skip(list(classes.values()))
         examples = self._by_name(self._api.examples())
         data = {name: _fields(example) for name, example in examples.items()}

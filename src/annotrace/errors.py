@@ -44,6 +44,10 @@ class ConnectError(AnnotraceError):
         self.is_temporary = is_temporary
 
 
+class UnsupportedError(ConnectError):
+    """A labelling tool has nothing of the kind that is asked for."""
+
+
 class SweepError(AnnotraceError):
     """Some runs of an experiment failed; the results of the others are kept."""
 

@@ -12,7 +12,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, serving
+from fake_label_studio import NAMES, TOKEN, FakeLabelStudio
+from fake_server import serving
 
 import annotrace as at
 from annotrace.cli.main import main

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_label_studio import TOKEN, FakeLabelStudio, serving
+from fake_label_studio import TOKEN, FakeLabelStudio
+from fake_server import serving
 
 from annotrace.cli.connect_items import TaskImages, TaskItems
 from annotrace.connect import LabelStudio, Pulled

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, serving
+from fake_label_studio import NAMES, TOKEN, FakeLabelStudio
+from fake_server import serving
 
 import annotrace as at
 from annotrace.cli.connect_items import TaskImages

@@ -1,5 +1,6 @@
 import pytest
-from fake_label_studio import TOKEN, FakeLabelStudio, serving
+from fake_label_studio import TOKEN, FakeLabelStudio
+from fake_server import serving
 
 from annotrace.connect import LabelStudio
 

@@ -9,13 +9,9 @@ token; an upload that is gone is an internal error.
 from __future__ import annotations
 
 import json
-import re
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
-from threading import Lock, Thread
-from urllib.parse import parse_qs, urlsplit
 
+from fake_server import FakeServer
 from PIL import Image
 
 TOKEN = "5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e5ca1ab1e"
@@ -27,19 +23,17 @@ def choice(name):
     return [{"from_name": "sentiment", "to_name": "text", "type": "choices", "value": value}]
 
 
-class FakeLabelStudio:
+class FakeLabelStudio(FakeServer):
     """The state of a server with one project, number 7, and what tests do to it."""
 
     def __init__(self, n_tasks=0, users=()):
+        super().__init__()
         self.tokens = {TOKEN: 1}
         self.users = {1: "admin@example.com"}
         for number, email in enumerate(users, start=2):
             self.users[number], self.tokens[f"token-of-{email}"] = email, number
         self.tasks, self.annotations, self.predictions, self.views, self.hooks = {}, {}, [], {}, {}
-        self.files, self.n_withheld = {}, 0
-        self.requests, self.failures, self.page_sizes = [], [], []
-        self.before = None
-        self.clock = 0
+        self.files, self.page_sizes = {}, []
         control = {"type": "Choices", "to_name": ["text"], "labels": list(NAMES)}
         self.project = {
             "id": 7,
@@ -50,10 +44,6 @@ class FakeLabelStudio:
         }
         for number in range(1, n_tasks + 1):
             self.add_task(number, {"text": f"text {number}"})
-
-    def tick(self):
-        self.clock += 1
-        return self.clock
 
     def add_task(self, number, data):
         self.tasks[number] = {"id": number, "data": data, "updated_at": self.tick()}
@@ -84,15 +74,17 @@ class FakeLabelStudio:
         listed = [prediction["model_version"] for prediction in self.predictions]
         return {version: listed.count(version) for version in listed}
 
-    def handle(self, method, path, query, body, user):
-        """Return the status and the answer of a request."""
-        if path.startswith("/data/upload/"):
-            return (200, self.files[path]) if path in self.files else (500, {"detail": "None"})
-        for pattern, answer in self.ROUTES:
-            verb, _, rest = pattern.partition(" ")
-            if verb == method and (found := re.fullmatch(rest, path)):
-                return answer(self, query, body, user, *map(int, found.groups()))
-        return 404, {"detail": "Not found."}
+    def user_of(self, place, authorization):
+        kind, _, token = authorization.partition(" ")
+        return self.tokens.get(token) if kind in ("Token", "Bearer") else None
+
+    def handle(self, place, query, body, user):
+        if user is None and "token/refresh" not in place:
+            return 401, {"detail": "Invalid token."}
+        if place.startswith("GET /data/upload/"):
+            file = self.files.get(place.removeprefix("GET "))
+            return (500, {"detail": "None"}) if file is None else (200, file)
+        return super().handle(place, query, body, user)
 
     def list_tasks(self, query, body, user):
         asked = json.loads(query.get("query", "{}"))
@@ -233,66 +225,3 @@ class FakeLabelStudio:
         (r"DELETE /api/webhooks/(\d+)/", delete_hook),
         ("POST /api/token/refresh/", refresh),
     )
-
-
-class Handler(BaseHTTPRequestHandler):
-    fake = None
-    lock = Lock()
-
-    def answer(self):
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else None
-        path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
-        fake, query = self.fake, {name: values[0] for name, values in query.items()}
-        with self.lock:
-            fake.requests.append(f"{self.command} {path}")
-            if fake.before is not None:
-                fake.before(f"{self.command} {path}")
-            status, said = self.reply(path, query, body)
-        if status is None:  # As if the server was killed: no answer.
-            self.close_connection = True
-            return
-        content = said if isinstance(said, bytes) else json.dumps(said).encode()
-        self.send_response(status)
-        if 300 <= status < 400:
-            self.send_header("Location", said.decode())
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content[: len(content) - fake.n_withheld])
-
-    def reply(self, path, query, body):
-        fake = self.fake
-        place = f"{self.command} {path}"
-        for failure in fake.failures:
-            if failure[0] in place:
-                fake.failures.remove(failure)
-                if failure[1] == "lost":  # Done, but the answer does not arrive.
-                    fake.handle(self.command, path, query, body, 1)
-                    return None, None
-                return failure[1:]
-        kind, _, token = self.headers.get("Authorization", "").partition(" ")
-        user = fake.tokens.get(token) if kind in ("Token", "Bearer") else None
-        if user is None and "token/refresh" not in path:
-            return 401, {"detail": "Invalid token."}
-        return fake.handle(self.command, path, query, body, user)
-
-    do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815
-
-    def log_message(self, *args):
-        pass
-
-
-@contextmanager
-def serving(fake, port=0):
-    """Serve a fake in a thread, and yield its address."""
-    handler = type("FakeHandler", (Handler,), {"fake": fake, "lock": Lock()})
-    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-    server.daemon_threads = True
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -5,7 +5,8 @@ import io
 
 import numpy as np
 import pytest
-from fake_label_studio import TOKEN, FakeLabelStudio, serving
+from fake_label_studio import TOKEN, FakeLabelStudio
+from fake_server import serving
 from PIL import Image
 
 from annotrace.connect.images import ImageStore

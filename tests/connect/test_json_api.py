@@ -3,7 +3,8 @@
 import socket
 
 import pytest
-from fake_label_studio import TOKEN, FakeLabelStudio, serving
+from fake_label_studio import TOKEN, FakeLabelStudio
+from fake_server import serving
 
 from annotrace.connect import json_api
 from annotrace.connect.json_api import JsonApi, check_token, check_url, is_local
@@ -152,3 +153,9 @@ def test_authorisation_is_renewed_for_files_too(fake, url):
     fake.files[PATH] = b"1"
     api = JsonApi(url, lambda renew: f"Token {TOKEN}" if renew else "Token old")
     assert api.download(PATH, 1) == b"1"
+
+
+def test_an_authorisation_is_renewed_at_the_status_that_the_server_refuses_with(fake, url):
+    fake.failures.append(("GET", 403, {}))
+    api = JsonApi(url, lambda renew: f"Token {TOKEN if renew else 'old'}", refused=403)
+    assert api.get("/api/projects/7/")["id"] == 7

@@ -3,7 +3,8 @@
 from threading import Event
 
 import pytest
-from fake_label_studio import TOKEN, serving
+from fake_label_studio import TOKEN
+from fake_server import serving
 
 from annotrace.connect import LabelStudio
 from annotrace.connect.watch import Pace, Watch

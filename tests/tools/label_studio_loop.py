@@ -41,7 +41,8 @@ from annotrace.connect.json_api import is_local
 from annotrace.connect.label_studio.tabs import title_of
 
 sys.path.append(str(Path(__file__).parents[1] / "connect"))
-from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, choice, serving
+from fake_label_studio import NAMES, TOKEN, FakeLabelStudio, choice
+from fake_server import serving
 
 SKILLS = (0.95, 0.9, 0.85, 0.75, 0.65, 0.55)
 N_TEXTS, TARGET, FIRST = 300, 0.95, 10

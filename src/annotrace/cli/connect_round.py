@@ -24,22 +24,22 @@ MAX_NAMES = 5
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the command line asks of every round."""
+    """What the command line asks of every round; not every tool can be written to."""
 
     text: str | None
     method: str | None
     gold: Path | None
-    push: bool
-    queue: bool
-    budget: float | None
-    available: Any
-    costs: Any
     cost: float | None
     min_gain: float
     seed: int
     anonymous: bool
     raw: bool
     quiet: bool
+    push: bool = False
+    queue: bool = False
+    budget: float | None = None
+    available: Any = None
+    costs: Any = 1.0
     image: TaskImages | None = None
     encoder: str | None = None
 
@@ -81,7 +81,8 @@ class Round:
             return pulled
         is_first = self._model is None
         if is_first:
-            self._say(describe_labels(pulled.table, pulled.used))
+            notes = (f"Note: {note}" for note in pulled.notes)
+            self._say("\n".join([describe_labels(pulled.table, pulled.used), *notes]))
         model = self._fit(pulled, gold)
         shown = self._items.report_options() if self.wishes.has_items else {}
         options = {"raw": self.wishes.raw, "anonymous": self.wishes.anonymous, **shown}
@@ -100,13 +101,24 @@ class Round:
 
         given = {} if self.wishes.gold is None else read_gold(self.wishes.gold)
         check_gold(pulled, given, str(self.wishes.gold))
-        if given and pulled.table is not None:
-            marked = self.tool.mark_gold(given)
-            if marked.n_marked or self._model is None:
-                self._describe_gold(marked)
-            if marked.n_marked:
-                pulled = self.tool.pull()
+        if given and pulled.table is not None and self._mark_gold(given):
+            pulled = self.tool.pull()
         return pulled, None if pulled.table is None else gold_of(pulled.table, given)
+
+    def _mark_gold(self, given: dict[str, str]) -> bool:
+        """Mark gold items if the tool can, and return whether any are marked now."""
+        from annotrace.errors import UnsupportedError
+
+        is_first = self._model is None
+        try:
+            marked = self.tool.mark_gold(given)
+        except UnsupportedError as error:
+            if is_first:
+                self._say(f"Gold: {len(given):,} used. {error}")
+            return False
+        if marked.n_marked or is_first:
+            self._describe_gold(marked)
+        return marked.n_marked > 0
 
     def _describe_gold(self, marked: Any) -> None:
         from annotrace.errors import first_few

@@ -148,5 +148,5 @@ def check_gold(pulled: Pulled, gold: Mapping[str, Any], source: str) -> None:
     if unknown := [item for item in gold if item not in pulled.data]:
         raise InputError(
             f"{source}: {count(len(unknown), 'item is', 'items are')} not in the project "
-            f"({first_few(unknown)}). Items are named by task number, or as --item says."
+            f"({first_few(unknown)}). Items are named by their number, or as --item says."
         )

@@ -39,6 +39,8 @@ class JsonApi:
         What to do about an HTTP status, for messages.
     timeout : float
         Seconds that a request may wait for the server.
+    refused : int
+        The HTTP status by which the server refuses an authorisation.
     """
 
     def __init__(
@@ -47,9 +49,10 @@ class JsonApi:
         authorize: Callable[[bool], str | None],
         remedies: Mapping[int, str] | None = None,
         timeout: float = TIMEOUT,
+        refused: int = UNAUTHORIZED,
     ) -> None:
         self.url = check_url(url)
-        self.timeout = timeout
+        self.timeout, self._refused = timeout, refused
         self._authorize, self._remedies = authorize, dict(remedies or {})
         handlers: list[Any] = [_NoRedirects]
         if is_local(self.url):
@@ -106,7 +109,7 @@ class JsonApi:
         try:
             return self._receive(prepare(), self._authorize(False), timeout, max_bytes)
         except ConnectError as error:
-            renewed = self._authorize(True) if error.status == UNAUTHORIZED else None
+            renewed = self._authorize(True) if error.status == self._refused else None
             if renewed is None:
                 raise
         return self._receive(prepare(), renewed, timeout, max_bytes)

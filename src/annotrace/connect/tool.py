@@ -59,11 +59,14 @@ class Pulled:
         The question that was read, and the answers that were skipped.
     data : mapping from item to mapping
         The fields of each item, such as its text.
+    notes : sequence of str
+        What may be unintended, in words.
     """
 
     table: LabelTable | None
     used: Imported | None
     data: Mapping[str, Mapping[str, Any]]
+    notes: Sequence[str] = ()
 
     def answers(self) -> Counter[tuple[str, str, str]]:
         """Return how often each (item, annotator, label) occurs; gold answers are by ""."""
@@ -94,8 +97,8 @@ def _names(names: Any) -> list[str]:
 class LabellingTool(Protocol):
     """A project in a labelling tool.
 
-    What a tool cannot do raises a `ConnectError` that says so. Every method may be repeated after
-    a failure: it completes what is missing, and does nothing twice.
+    What a tool cannot do raises an `UnsupportedError` that says so. Every method may be repeated
+    after a failure: it completes what is missing, and does nothing twice.
 
     Attributes
     ----------

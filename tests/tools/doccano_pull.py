@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from annotrace.cli.main import main as annotrace
 from annotrace.connect import Doccano
-from annotrace.connect.json_api import is_loopback
+from annotrace.connect.json_api import is_local
 
 VARIABLE, PASSWORD = "ANNOTRACE_DOCCANO_PASSWORD", "Simul8ted!"
 CLASSES = ("positive", "negative", "it's a/b, \u00fc", "neutral")
@@ -33,7 +33,7 @@ class Server:
     """A doccano server, as an administrator and annotators use it."""
 
     def __init__(self, url, admin, password):
-        assert is_loopback(url), "Only a server on this machine."
+        assert is_local(url), "Only a server on this machine."
         self.url, self.admin, self.password = url, admin, password
         self.token = self.log_in(admin, password)
         stamp = f"{time.time():.0f}"

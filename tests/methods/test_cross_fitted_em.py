@@ -180,3 +180,12 @@ def test_gold_items_choose_whom_to_follow(tmp_path):
     assert loaded.gold_candidates_ == model.gold_candidates_
     assert np.array_equal(loaded.result_.held_out, model.result_.held_out)
     assert quick().fit(X, table).gold_candidates_ == []
+
+
+def test_the_aggregation_that_it_starts_from_need_not_converge(monkeypatch):
+    X, _, table, _ = blobs(120)
+    stopped = at.aggregation.make("dawid-skene", max_iter=1)
+    with pytest.warns(match="had not converged"):
+        stopped.fit(table)
+    monkeypatch.setattr("annotrace.methods.cross_fitted_em.make", lambda random_state: stopped)
+    quick(init="labels", epochs=1).fit(X, table)  # A warning would be an error.

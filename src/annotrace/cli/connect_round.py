@@ -135,7 +135,7 @@ class Round:
     def _fit(self, pulled: Pulled, gold: dict[str, str] | None) -> CrowdEstimator | Aggregation:
         """Fit from labels alone, or with texts or images.
 
-        Classifiers continue from the last fit. Aggregations start anew: they take seconds, and the
+        Classifiers continue from the last fit. Aggregations start again: they take seconds, and the
         same labels then give the same predictions after any history.
         """
         assert pulled.table is not None

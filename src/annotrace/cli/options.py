@@ -97,7 +97,7 @@ cache_option = click.option(
     "user]",
 )
 no_cache_option = click.option(
-    "--no-cache", is_flag=True, help="Encode all items anew, and cache nothing."
+    "--no-cache", is_flag=True, help="Encode all items again, and cache nothing."
 )
 
 

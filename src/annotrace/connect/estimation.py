@@ -130,7 +130,7 @@ class Status(NamedTuple):
 
 
 def describe_gain(gain: float, min_gain: float, cost: float | None) -> str | None:
-    """Say that further labels do not pay, if the best one gains too little; None if they do."""
+    """Return a line if further labels do not pay, as the best gains too little; else None."""
     if gain >= min_gain:
         return None
     if gain == 0:

@@ -114,7 +114,7 @@ class DecodingWorker:
 
 
 def _widen(pipe: Any) -> None:
-    """Let a pipe hold a megabyte where the system can: whole photos pass twice as fast."""
+    """Enlarge a pipe to a megabyte where the system can: whole photos pass twice as fast."""
     with suppress(ImportError, AttributeError, OSError):
         from fcntl import F_SETPIPE_SZ, fcntl
 

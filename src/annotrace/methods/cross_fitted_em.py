@@ -31,6 +31,7 @@ The classifier is the mean of the K networks.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
@@ -38,9 +39,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from annotrace.aggregation import make
+from annotrace.aggregation import Aggregation, make
 from annotrace.aggregation.gold_choice import choose_by_gold, has_enough_gold
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array, CandidateScore
@@ -58,6 +60,7 @@ from annotrace.methods.recipe import Recipe
 from annotrace.methods.trace_regularized import TraceRegularized
 from annotrace.networks import max_saved_size
 from annotrace.parameters import Count, NotNegative, Number, Positive
+from annotrace.threads import GLOBAL_STATE
 from annotrace.training import (
     CrowdData,
     Epoch,
@@ -179,8 +182,7 @@ class CrossFittedEM(FoldNetworks):
         self, data: CrowdData, settings: Settings
     ) -> tuple[HeldOutEM, list[Epoch]] | None:
         """Learn from the posterior by labels alone, unless that is poor or features tell more."""
-        known = gold_by_name(self.table_, self.gold_)
-        alone = make(random_state=settings.seed).fit(self.table_, gold=known)
+        alone = self._aggregate(settings.seed)
         if self.init == "auto" and alone.confidence_.mean() < MIN_CONFIDENCE:
             return None
         fresh, inner = copy.deepcopy(self.network_), HeldOutEM(self.table_, self.fold_, self.gold_)
@@ -198,6 +200,13 @@ class CrossFittedEM(FoldNetworks):
             inner.run(logits)
             more = self._iterate(inner, data, settings, range(1, LABEL_ITER + 1))
         return inner, join_histories(history, more)
+
+    def _aggregate(self, seed: int) -> Aggregation:
+        """Return the default aggregation of the labels; as a start, it need not converge."""
+        known = gold_by_name(self.table_, self.gold_)
+        with GLOBAL_STATE, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return make(random_state=seed).fit(self.table_, gold=known)
 
     # Where features tell more than labels
 

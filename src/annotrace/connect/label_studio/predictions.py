@@ -2,7 +2,7 @@
 
 The name of a model version is a digest of its predictions. A push that was cut off is recognised by
 it: the version exists with too few predictions or, if an import was repeated, with too many, and is
-written anew. The version before stays in use until the new one is complete.
+written again. The version before stays in use until the new one is complete.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class LabelStudio:
         return Pushed(version, n_sent, n_gone)
 
     def queue(self, plan: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """Give each annotator a tab with the tasks to label."""
+        """Create a tab for each annotator, with the tasks to label."""
         allow_annotations(self._api, len(self._annotators() | set(plan)))
         numbers = {who: [self._tasks[item]["id"] for item in items] for who, items in plan.items()}
         return write_tabs(self._api, numbers)

@@ -12,6 +12,7 @@ import dependence_tables
 import item_tables
 import loop_table
 import numpy as np
+import published_table
 import zoo_tables
 
 from annotrace.experiments import cardiac, cifar10, digits, tables
@@ -370,6 +371,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
     "recipe": recipe_table,
+    "published": lambda: published_table.published_table(
+        read_runs("published_settings")
+    ),
     "label-studio-loop": lambda: loop_table.loop_table(read_runs("label_studio_loop")),
     "confidence": confidence_table,
     "flags": flags_table,

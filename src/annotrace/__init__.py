@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.limits import Limits
     from annotrace.methods import (
+        CoNAL,
         CrossFittedEM,
         CrowdClassifier,
+        CrowdLayer,
         GeneralizedEM,
         GeoCrowdLayer,
         ModelBootstrappedEM,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
         SoftBootstrap,
         TraceRegularized,
         TwoStage,
+        UnionNet,
         Vanilla,
         WeightedDoctorNet,
         label_likelihood_scorer,
@@ -56,8 +59,10 @@ if TYPE_CHECKING:
     from annotrace.report import write_report
 
 __all__ = [
+    "CoNAL",
     "CrossFittedEM",
     "CrowdClassifier",
+    "CrowdLayer",
     "GeneralizedEM",
     "GeoCrowdLayer",
     "LabelTable",
@@ -69,6 +74,7 @@ __all__ = [
     "SoftBootstrap",
     "TraceRegularized",
     "TwoStage",
+    "UnionNet",
     "Vanilla",
     "WeightedDoctorNet",
     "__version__",

@@ -16,6 +16,9 @@ from annotrace.training import best_epoch
 NAMES = [
     "trace",
     "geo-crowd-layer",
+    "crowd-layer",
+    "union-net",
+    "conal",
     "gem",
     "mbem",
     "single-cm",

@@ -1,8 +1,10 @@
 """Truth and classifier together: one file per paper."""
 
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.conal import CoNAL
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
+from annotrace.methods.crowd_layer import CrowdLayer
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
 from annotrace.methods.loading import load
@@ -16,14 +18,17 @@ from annotrace.methods.single_cm import SingleConfusion
 from annotrace.methods.soft_bootstrap import SoftBootstrap
 from annotrace.methods.trace_regularized import TraceRegularized
 from annotrace.methods.two_stage import TwoStage
+from annotrace.methods.union_net import UnionNet
 from annotrace.methods.vanilla import Vanilla
 from annotrace.methods.wdn import WeightedDoctorNet
 
 __all__ = [
     "METHODS",
+    "CoNAL",
     "CrossFittedEM",
     "CrowdClassifier",
     "CrowdEstimator",
+    "CrowdLayer",
     "GeneralizedEM",
     "GeoCrowdLayer",
     "ModelBootstrappedEM",
@@ -34,6 +39,7 @@ __all__ = [
     "SoftBootstrap",
     "TraceRegularized",
     "TwoStage",
+    "UnionNet",
     "Vanilla",
     "WeightedDoctorNet",
     "label_likelihood_scorer",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.conal import CoNAL
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
+from annotrace.methods.crowd_layer import CrowdLayer
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
 from annotrace.methods.mbem import ModelBootstrappedEM
@@ -15,6 +17,7 @@ from annotrace.methods.single_cm import SingleConfusion
 from annotrace.methods.soft_bootstrap import SoftBootstrap
 from annotrace.methods.trace_regularized import TraceRegularized
 from annotrace.methods.two_stage import TwoStage
+from annotrace.methods.union_net import UnionNet
 from annotrace.methods.vanilla import Vanilla
 from annotrace.methods.wdn import WeightedDoctorNet
 from annotrace.registry import Entry, Registry
@@ -37,6 +40,9 @@ METHODS: Registry[CrowdEstimator] = Registry(
         "Ibrahim et al.",
         2023,
     ),
+    Entry("crowd-layer", CrowdLayer, "a layer of weights per annotator", "Rodrigues et al.", 2018),
+    Entry("union-net", UnionNet, "one transition matrix to all labels", "Wei et al.", 2022),
+    Entry("conal", CoNAL, "common and individual weights of annotators", "Chu et al.", 2021),
     Entry("gem", GeneralizedEM, "EM around a network", "Raykar et al.", 2009),
     Entry(
         "mbem",

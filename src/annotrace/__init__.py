@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.limits import Limits
     from annotrace.methods import (
+        AnnotMix,
+        COINNet,
         CrossFittedEM,
         CrowdClassifier,
         GeneralizedEM,
         GeoCrowdLayer,
+        MaDL,
         ModelBootstrappedEM,
         Oracle,
         Recipe,
@@ -56,12 +59,15 @@ if TYPE_CHECKING:
     from annotrace.report import write_report
 
 __all__ = [
+    "AnnotMix",
+    "COINNet",
     "CrossFittedEM",
     "CrowdClassifier",
     "GeneralizedEM",
     "GeoCrowdLayer",
     "LabelTable",
     "Limits",
+    "MaDL",
     "ModelBootstrappedEM",
     "Oracle",
     "Recipe",

@@ -16,6 +16,9 @@ from annotrace.training import best_epoch
 NAMES = [
     "trace",
     "geo-crowd-layer",
+    "madl",
+    "annot-mix",
+    "coin-net",
     "gem",
     "mbem",
     "single-cm",

@@ -1,11 +1,14 @@
 """Truth and classifier together: one file per paper."""
 
+from annotrace.methods.annot_mix import AnnotMix
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.coin_net import COINNet
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
 from annotrace.methods.loading import load
+from annotrace.methods.madl import MaDL
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.oracle import Oracle
@@ -21,11 +24,14 @@ from annotrace.methods.wdn import WeightedDoctorNet
 
 __all__ = [
     "METHODS",
+    "AnnotMix",
+    "COINNet",
     "CrossFittedEM",
     "CrowdClassifier",
     "CrowdEstimator",
     "GeneralizedEM",
     "GeoCrowdLayer",
+    "MaDL",
     "ModelBootstrappedEM",
     "NetworkEstimator",
     "Oracle",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from annotrace.methods.annot_mix import AnnotMix
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.coin_net import COINNet
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
+from annotrace.methods.madl import MaDL
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
 from annotrace.methods.single_cm import SingleConfusion
@@ -37,6 +40,9 @@ METHODS: Registry[CrowdEstimator] = Registry(
         "Ibrahim et al.",
         2023,
     ),
+    Entry("madl", MaDL, "an annotator network, labels weighted by density", "Herde et al.", 2023),
+    Entry("annot-mix", AnnotMix, "mixup of items and annotators", "Herde et al.", 2024),
+    Entry("coin-net", COINNet, "confusion matrices and outliers", "Nguyen et al.", 2024),
     Entry("gem", GeneralizedEM, "EM around a network", "Raykar et al.", 2009),
     Entry(
         "mbem",

@@ -79,7 +79,7 @@ def test_mixtures_of_two_gold_items_have_their_classes():
 
 def test_it_learns_annotators_and_is_restored(tmp_path):
     train, test = at.data.load_digits().split(500)
-    crowd = at.simulate.hammer_spammers(5, 10, 0.6, random_state=0)
+    crowd = at.simulate.pairwise_flippers(5, 10, 0.6, random_state=0)
     table = at.simulate.simulate_labels(train.y, crowd, labels_per_item=2, random_state=0)
     model = at.make("annot-mix", random_state=0).fit(train.X, table)
     assert model.score(test.X, test.y) > 0.85

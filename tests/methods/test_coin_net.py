@@ -66,7 +66,7 @@ def test_it_learns_annotators_and_is_restored(tmp_path):
     crowd = at.simulate.hammer_spammers(5, 10, 0.6, random_state=0)
     table = at.simulate.simulate_labels(train.y, crowd, labels_per_item=2, random_state=0)
     model = at.make("coin-net", random_state=0).fit(train.X, table)
-    assert model.score(test.X, test.y) > 0.85
+    assert model.score(test.X, test.y) > 0.8
     assert at.diagnosis.confusion_error(model.confusion_, crowd) < 0.1
     model.save(tmp_path / "run")
     loaded = at.load(tmp_path / "run")

@@ -28,7 +28,7 @@ from annotrace.parameters import AtLeastTwo, Count, check_value
 Form: TypeAlias = Literal["full", "diagonal", "isotropic"]
 
 N_AVERAGED = 256
-"""Items, evenly spaced, over which matrices that depend on the item are averaged."""
+"""Matrices that depend on the item are averaged over at least so many items, evenly spaced."""
 
 ANNOTATORS_AT_ONCE = 16
 
@@ -124,7 +124,7 @@ class AnnotatorNetwork(AnnotatorModel):
         if self.item_size and item is not None:
             return self.log_likelihood_of(annotator, label, self.item_embedding[item])
         if self.item_size:
-            return self._average(annotator)[torch.arange(len(label)), :, label].log()
+            return _cells(self._average(annotator), label).log()
         return self.log_likelihood_of(annotator, label)
 
     def log_likelihood_of(
@@ -144,8 +144,7 @@ class AnnotatorNetwork(AnnotatorModel):
         """
         if item_embedding is None and self.n_annotators <= len(label):
             return self.log_matrices_of(self.embedding)[annotator, :, label]
-        logs = self.log_matrices_of(self.embedding[annotator], item_embedding)
-        return logs[torch.arange(len(label), device=label.device), :, label]
+        return _cells(self.log_matrices_of(self.embedding[annotator], item_embedding), label)
 
     @torch.no_grad()
     def matrices(self, annotators: Tensor | None = None, items: Tensor | None = None) -> Tensor:
@@ -225,6 +224,11 @@ class Interaction(nn.Module):
         both = annotator + item
         joined = torch.cat([annotator, item, self.product(both, both)], dim=1)
         return F.relu(annotator + self.layers(joined))
+
+
+def _cells(matrices: Tensor, label: Tensor) -> Tensor:
+    """Return the column of each label in its own matrix (n_labels, n_classes, n_classes)."""
+    return matrices[torch.arange(len(label), device=label.device), :, label]
 
 
 def _check_diagonal(diagonal: float, n_classes: int) -> None:

@@ -34,12 +34,15 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.limits import Limits
     from annotrace.methods import (
+        AnnotMix,
+        COINNet,
         CoNAL,
         CrossFittedEM,
         CrowdClassifier,
         CrowdLayer,
         GeneralizedEM,
         GeoCrowdLayer,
+        MaDL,
         ModelBootstrappedEM,
         Oracle,
         Recipe,
@@ -59,6 +62,8 @@ if TYPE_CHECKING:
     from annotrace.report import write_report
 
 __all__ = [
+    "AnnotMix",
+    "COINNet",
     "CoNAL",
     "CrossFittedEM",
     "CrowdClassifier",
@@ -67,6 +72,7 @@ __all__ = [
     "GeoCrowdLayer",
     "LabelTable",
     "Limits",
+    "MaDL",
     "ModelBootstrappedEM",
     "Oracle",
     "Recipe",

@@ -1,6 +1,8 @@
 """Truth and classifier together: one file per paper."""
 
+from annotrace.methods.annot_mix import AnnotMix
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.coin_net import COINNet
 from annotrace.methods.conal import CoNAL
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
@@ -8,6 +10,7 @@ from annotrace.methods.crowd_layer import CrowdLayer
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
 from annotrace.methods.loading import load
+from annotrace.methods.madl import MaDL
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.oracle import Oracle
@@ -24,6 +27,8 @@ from annotrace.methods.wdn import WeightedDoctorNet
 
 __all__ = [
     "METHODS",
+    "AnnotMix",
+    "COINNet",
     "CoNAL",
     "CrossFittedEM",
     "CrowdClassifier",
@@ -31,6 +36,7 @@ __all__ = [
     "CrowdLayer",
     "GeneralizedEM",
     "GeoCrowdLayer",
+    "MaDL",
     "ModelBootstrappedEM",
     "NetworkEstimator",
     "Oracle",

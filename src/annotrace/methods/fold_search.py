@@ -215,7 +215,9 @@ class FoldSearch(FoldNetworks):
             settings = replace(settings, epochs=2 * self.epochs)
         score = None if self.epochs is not None else inner.evaluate
         if candidate.learner == "labels":
-            loss = self._posterior_loss(data, inner.problem.set_gold(targets.to(inner.problem.dtype)))
+            loss = self._posterior_loss(
+                data, inner.problem.set_gold(targets.to(inner.problem.dtype))
+            )
             return self._train_networks(data, candidate, settings, loss, score)
         with data.random.initial_weights():
             annotators = make_annotators(

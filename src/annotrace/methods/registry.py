@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from annotrace.methods.annot_mix import AnnotMix
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.coin_net import COINNet
 from annotrace.methods.conal import CoNAL
 from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.crowd_layer import CrowdLayer
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
+from annotrace.methods.madl import MaDL
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
 from annotrace.methods.single_cm import SingleConfusion
@@ -43,6 +46,9 @@ METHODS: Registry[CrowdEstimator] = Registry(
     Entry("crowd-layer", CrowdLayer, "a layer of weights per annotator", "Rodrigues et al.", 2018),
     Entry("union-net", UnionNet, "one transition matrix to all labels", "Wei et al.", 2022),
     Entry("conal", CoNAL, "common and individual weights of annotators", "Chu et al.", 2021),
+    Entry("madl", MaDL, "an annotator network, labels weighted by density", "Herde et al.", 2023),
+    Entry("annot-mix", AnnotMix, "mixup of items and annotators", "Herde et al.", 2024),
+    Entry("coin-net", COINNet, "confusion matrices and outliers", "Nguyen et al.", 2024),
     Entry("gem", GeneralizedEM, "EM around a network", "Raykar et al.", 2009),
     Entry(
         "mbem",

@@ -138,6 +138,8 @@ def read_options() -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     for name, known in (("sets", [*SETS]), ("variants", [*VARIANTS])):
         if unknown := sorted({*getattr(options, name).split(",")} - {*known}):
             parser.error(f"Expected --{name} to be of {known}, but got {unknown}.")
+    if options.workers < 1:
+        parser.error(f"Expected --workers to be at least 1, but got {options.workers}.")
     return parser, options
 
 
@@ -157,7 +159,7 @@ def main() -> None:
             MethodSpec.parse(method)
     except InputError as error:
         parser.error(str(error))
-    # For BLAS in the worker processes, which read it when they start.
+    # The worker processes read it when they start: one thread each is fastest.
     os.environ["OMP_NUM_THREADS"] = "1"
     jobs = pending(cells, methods, rows, options.retry)
     run_missing(jobs, options.out, options.data, options.device, options.workers, options.seconds)

@@ -188,9 +188,9 @@ def show_summary(runs: Runs) -> None:
 def overall_title(runs: Runs) -> str:
     """Return over what the overall means are."""
     sets = dict.fromkeys(cell.set for cell in runs.cells)
-    seeds = sorted({cell.seed for cell in runs.cells})
+    seeds = ", ".join(str(seed) for seed in sorted({cell.seed for cell in runs.cells}))
     words = f"{len(groups(runs.cells))} variants of {len(sets)} sets ({', '.join(sets)})"
-    return f"Means over {words}, seeds {', '.join(map(str, seeds))}: {len(runs.cells)} runs"
+    return f"Means over {words}, seeds {seeds}"
 
 
 def overall_table(runs: Runs) -> str:

@@ -1,15 +1,14 @@
-"""Runs in worker processes, one thread each, that end on time and survive a crash."""
+"""Jobs in worker processes, which end on time and survive the crash of one of them."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any
-
-import torch
 
 Work = Callable[[Any], Any]
 
@@ -41,7 +40,9 @@ class Worker:
     def start(self, job: Any) -> None:
         """Begin a job."""
         self.job = job
-        self.connection.send(job)
+        # If the process has ended, `result` says so.
+        with suppress(BrokenPipeError):
+            self.connection.send(job)
 
     def result(self) -> Any:
         """Return the result of the job; raise WorkerDiedError if the process has ended."""
@@ -59,7 +60,6 @@ class Worker:
 
 
 def _serve(work: Work, connection: Connection) -> None:
-    torch.set_num_threads(1)
     while True:
         connection.send(work(connection.recv()))
 

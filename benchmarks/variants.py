@@ -46,7 +46,7 @@ from variants_crowds import IMAGES, SETS
 from variants_labels import VARIANTS
 from variants_methods import MethodSpec, default_specs, run, with_recipe
 from variants_rows import Cell, Job, Row, job_of, new_row, read_rows
-from variants_summary import Runs, best_methods, describe_missing, show_left_out, show_summary
+from variants_summary import Runs, best_methods, show_left_out, show_summary
 from variants_workers import WorkerDiedError, run_jobs
 
 from annotrace.errors import InputError
@@ -62,11 +62,13 @@ def plan(sets: list[str], variants: list[str], seeds: list[int]) -> list[Cell]:
 
 def choose_for_recipe(rows: list[Row], cells: list[Cell], number: int) -> list[str]:
     """Return the best methods of the default runs on these cells, with the recipe."""
-    runs = Runs(rows, cells).only(default_specs())
-    for missing in describe_missing(runs):
-        print(f"Not considered for the recipe, for lack of runs: {missing}")
-    found = best_methods(runs, number, lambda method: with_recipe(method) is not None)
-    return [str(with_recipe(method)) for method in found]
+    specs = {spec: with_recipe(spec) for spec in default_specs()}
+    runs = Runs(rows, cells).only(specs)
+    for spec in specs:
+        if specs[spec] and (done := len(runs.done(spec))) < len(cells):
+            print(f"Not considered for the recipe: {spec}, with {done} of {len(cells)} runs")
+    found = best_methods(runs, number, lambda method: specs[method] is not None)
+    return [str(specs[method]) for method in found]
 
 
 def run_missing(
@@ -113,7 +115,8 @@ def show(options: argparse.Namespace, cells: list[Cell], methods: list[str] | No
         show_left_out(runs)
     if not options.check:
         return 0
-    missed = missed_bars(Runs(rows, cells), default_specs())
+    counted = Runs(select(rows, cells, None).rows.values(), cells)
+    missed = missed_bars(counted, default_specs())
     print("\nBars:", *(missed or ["All bars are met."]), sep="\n  ")
     return int(bool(missed))
 

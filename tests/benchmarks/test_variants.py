@@ -68,14 +68,17 @@ def test_only_methods_without_the_recipe_get_it():
     assert with_recipe("crossfit") is None  # cannot have it
 
 
-def test_the_best_default_runs_get_the_recipe():
+def test_the_best_default_runs_get_the_recipe(capsys):
     rows = [
         {**CELL._asdict(), "method": spec, "accuracy": 0.9 if spec == "gem" else 0.5}
         for spec in default_specs()
+        if spec != "wdn"
     ]
     chosen = variants.choose_for_recipe(rows, [CELL], 2)
     assert chosen[0] == "gem+recipe"
     assert len(chosen) == 2
+    said = "Not considered for the recipe: wdn, with 0 of 1 runs\n"
+    assert capsys.readouterr().out == said
 
 
 def test_cheap_sets_come_first_and_methods_together():
@@ -131,11 +134,14 @@ def test_wrong_options_are_refused(call, arguments, tmp_path):
 
 
 def test_check_exits_with_one_if_runs_are_missing(call, row, tmp_path, capsys):
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    elsewhere = {**Cell("labelme", "full", 9)._asdict(), "method": "vanilla", "error": "no"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(elsewhere) + "\n")
     with pytest.raises(SystemExit) as left:
         call("--show", tmp_path / "rows.jsonl", "--check", "--leave-one-out")
     assert left.value.code == 1
-    assert "Missing: auto on all sets." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Missing: auto on all sets." in shown
+    assert "Failed" not in shown  # seed 9 is not among those that count
 
 
 def test_a_worker_that_dies_loses_one_job():

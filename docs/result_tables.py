@@ -13,6 +13,7 @@ import item_tables
 import loop_table
 import numpy as np
 import published_table
+import variant_tables
 import zoo_tables
 
 from annotrace.experiments import cardiac, cifar10, digits, tables
@@ -366,6 +367,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "aggregation": aggregation_table,
     "zoo-real": lambda: zoo_tables.real_table(read_runs("zoo")),
     "zoo-families": lambda: zoo_tables.families_table(read_runs("zoo")),
+    "variants": lambda: variant_tables.by_variant_table(read_runs("variants")),
+    "variants-sets": lambda: variant_tables.by_set_table(read_runs("variants")),
     **{crowd: partial(crowd_table, crowd) for crowd in CROWDS},
     "digits-one": lambda: digits_runs_table(1),
     "digits-five": lambda: digits_runs_table(5),

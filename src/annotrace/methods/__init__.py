@@ -5,6 +5,7 @@ from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
+from annotrace.methods.item_dependent import ItemDependentEM
 from annotrace.methods.loading import load
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.network_estimator import NetworkEstimator
@@ -26,6 +27,7 @@ __all__ = [
     "CrowdEstimator",
     "GeneralizedEM",
     "GeoCrowdLayer",
+    "ItemDependentEM",
     "ModelBootstrappedEM",
     "NetworkEstimator",
     "Oracle",

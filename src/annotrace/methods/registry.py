@@ -9,6 +9,7 @@ from annotrace.methods.cross_fitted_em import CrossFittedEM
 from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
+from annotrace.methods.item_dependent import ItemDependentEM
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
 from annotrace.methods.single_cm import SingleConfusion
@@ -23,6 +24,12 @@ METHODS: Registry[CrowdEstimator] = Registry(
     "method",
     Entry("auto", CrowdClassifier, "the recommended recipe, at present crossfit", year=2026),
     Entry("crossfit", CrossFittedEM, "networks on folds, judged by held-out matrices", year=2026),
+    Entry(
+        "item-dependent",
+        ItemDependentEM,
+        "crossfit, with annotators who may fail in a region",
+        year=2026,
+    ),
     Entry(
         "trace",
         TraceRegularized,

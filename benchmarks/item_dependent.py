@@ -144,7 +144,9 @@ def summarize(runs: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--only", default=",".join(FAMILIES))
     parser.add_argument("--seeds", type=int, default=2)

@@ -12,6 +12,7 @@ import dependence_tables
 import item_tables
 import loop_table
 import numpy as np
+import regional_table
 import zoo_tables
 
 from annotrace.experiments import cardiac, cifar10, digits, tables
@@ -371,6 +372,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "diagnosis": diagnosis_table,
     "recipe": recipe_table,
     "label-studio-loop": lambda: loop_table.loop_table(read_runs("label_studio_loop")),
+    "item-dependent": lambda: regional_table.regional_table(
+        read_runs("item_dependent")
+    ),
     "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,

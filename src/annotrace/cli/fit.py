@@ -55,7 +55,7 @@ CHECKPOINT = "checkpoint.bin"
     show_default=True,
     metavar="NAME",
     help="auto, crossfit, trace, geo-crowd-layer, gem, mbem, single-cm, wdn, soft-bootstrap, "
-    "vanilla, two-stage or oracle. The default, auto, is the recommended recipe.",
+    "vanilla, two-stage, item-dependent or oracle. The default, auto, is the recommended recipe.",
 )
 @click.option(
     "--recipe/--no-recipe",

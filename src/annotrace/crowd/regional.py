@@ -11,8 +11,9 @@ With slopes of 0 the item does not matter. A ridge penalty pulls them there::
     strength / 2 * |slope_r|^2 + BIAS_STRENGTH / 2 * bias_r^2
 
 A simpler model, one matrix whose diagonal is raised and lowered by slope_r . z in log-odds, cannot
-represent annotators who are correct in .85 of one region and .1 of the other: on Gaussian features
-with two labels per item it gains 1.4 points of posterior accuracy where this one gains 4.
+represent annotators who are correct in .85 of one region and .1 of the other: on four crowds of
+Gaussian features, two labels per item by five annotators, it gains 1.5 points of posterior accuracy
+where this one gains 3.5.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def mean_log_likelihood_of_new(
         row[known],
         annotator[known],
         label[known],
-        row[known],
+        torch.arange(len(log_p)),
     )
     weights = None if sample_weight is None else np.asarray(sample_weight)[table.item]
     return float(np.average(log_likelihood.numpy(), weights=weights))

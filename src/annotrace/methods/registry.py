@@ -25,12 +25,6 @@ METHODS: Registry[CrowdEstimator] = Registry(
     Entry("auto", CrowdClassifier, "the recommended recipe, at present crossfit", year=2026),
     Entry("crossfit", CrossFittedEM, "networks on folds, judged by held-out matrices", year=2026),
     Entry(
-        "item-dependent",
-        ItemDependentEM,
-        "crossfit, with annotators who may fail in a region",
-        year=2026,
-    ),
-    Entry(
         "trace",
         TraceRegularized,
         "one confusion matrix per annotator, small trace",
@@ -69,6 +63,12 @@ METHODS: Registry[CrowdEstimator] = Registry(
     ),
     Entry("vanilla", Vanilla, "cross-entropy on majority votes, or on every label", "none"),
     Entry("two-stage", TwoStage, "an aggregation, then a classifier on it", "folklore"),
+    Entry(
+        "item-dependent",
+        ItemDependentEM,
+        "crossfit, with annotators who may fail in a region",
+        year=2026,
+    ),
     Entry("oracle", Oracle, "the true confusion matrices given", "Tanno et al.", 2019),
 )
 

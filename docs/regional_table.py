@@ -22,7 +22,7 @@ COLUMNS = (
 
 
 def regional_table(runs: Sequence[dict[str, Any]]) -> str:
-    """Return the mean accuracy of the posterior with and without dependence on items."""
+    """Return the mean accuracy of the posterior with and without dependence."""
     header = [f"| {' | '.join(COLUMNS)} |", "|---|---|---" + "|---:" * 5 + "|"]
     rows = [
         _row([FAMILIES[family], name, KINDS[kind]], some)

@@ -191,4 +191,5 @@ def fit_gates(
 def _bounded(step: Tensor) -> Tensor:
     """Shorten steps (n_annotators, width) along which a logistic likelihood may overshoot."""
     length = step.norm(dim=1, keepdim=True)
-    return step * (math.sqrt(step.shape[1]) / length.clamp_min(1e-12)).clamp(max=1)
+    bounded: Tensor = step * (math.sqrt(step.shape[1]) / length.clamp_min(1e-12)).clamp(max=1)
+    return bounded

@@ -116,7 +116,13 @@ class ItemDependentEM(CrossFittedEM):
         """Return features as rows, or the log-probabilities of texts, (n_items, width)."""
         if self.input_kind_ == "text":
             return log_p.clamp_min(-20.0)
-        return data.map(lambda item: data.inputs(item).flatten(1).cpu().double())
+
+        def rows(item: Tensor) -> Tensor:
+            inputs = data.inputs(item)
+            assert isinstance(inputs, Tensor)
+            return inputs.flatten(1).cpu().double()
+
+        return data.map(rows)
 
     def _keep_regional(
         self, choice: RegionalChoice, space: ItemSpace, device: torch.device

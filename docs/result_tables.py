@@ -13,6 +13,7 @@ import item_tables
 import loop_table
 import numpy as np
 import published_table
+import regional_table
 import variant_tables
 import zoo_tables
 
@@ -378,6 +379,9 @@ TABLES: dict[str, Callable[[], str]] = {
         read_runs("published_settings")
     ),
     "label-studio-loop": lambda: loop_table.loop_table(read_runs("label_studio_loop")),
+    "item-dependent": lambda: regional_table.regional_table(
+        read_runs("item_dependent")
+    ),
     "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,

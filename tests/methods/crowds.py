@@ -21,6 +21,7 @@ TRAINED_ONCE = {
 QUICK = {
     "auto": {"n_init": 1, "n_iter": 2},
     "crossfit": {"init": "votes", "n_iter": 2},
+    "item-dependent": {"init": "votes", "n_iter": 2},
     "trace": {"structure": "full", "recipe": Recipe(n_init=1, mixup=1.0)},
 }
 """Methods that train several times, in less time."""

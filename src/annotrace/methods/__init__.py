@@ -9,6 +9,7 @@ from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.crowd_layer import CrowdLayer
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
+from annotrace.methods.item_dependent import ItemDependentEM
 from annotrace.methods.loading import load
 from annotrace.methods.madl import MaDL
 from annotrace.methods.mbem import ModelBootstrappedEM
@@ -36,6 +37,7 @@ __all__ = [
     "CrowdLayer",
     "GeneralizedEM",
     "GeoCrowdLayer",
+    "ItemDependentEM",
     "MaDL",
     "ModelBootstrappedEM",
     "NetworkEstimator",

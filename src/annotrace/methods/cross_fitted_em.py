@@ -65,8 +65,8 @@ LABEL_ITER = 1
 N_ITER = {"fast": 1, "default": 2, "thorough": 4}
 
 LONGER = 1.5
-"""Epochs of an iteration as a multiple of those of the start: a posterior is less noisy than labels,
-and the likelihood of labels that it was inferred from cannot say when to stop."""
+"""Epochs of an iteration as a multiple of those of the start: a posterior is less noisy than
+labels, and the likelihood of the labels that it was inferred from cannot say when to stop."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

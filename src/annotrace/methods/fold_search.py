@@ -158,9 +158,9 @@ class FoldSearch(FoldNetworks):
             return
         if self.mixup == "auto" and self._has_time():
             yield better(mixup=0.0)
-        if not any(each.candidate.learner == "labels" for each, _ in tried) and self._has_time():
-            if "labels" in self._learners():
-                yield better(learner="labels")
+        has_labels = any(each.candidate.learner == "labels" for each, _ in tried)
+        if "labels" in self._learners() and not has_labels and self._has_time():
+            yield better(learner="labels")
         if self.effort == "thorough":
             yield from neighbours(better(), has_width=self._scales_features())
 

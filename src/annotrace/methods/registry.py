@@ -13,6 +13,7 @@ from annotrace.methods.crowd_classifier import CrowdClassifier
 from annotrace.methods.crowd_layer import CrowdLayer
 from annotrace.methods.gem import GeneralizedEM
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer
+from annotrace.methods.item_dependent import ItemDependentEM
 from annotrace.methods.madl import MaDL
 from annotrace.methods.mbem import ModelBootstrappedEM
 from annotrace.methods.oracle import Oracle
@@ -74,6 +75,12 @@ METHODS: Registry[CrowdEstimator] = Registry(
     ),
     Entry("vanilla", Vanilla, "cross-entropy on majority votes, or on every label", "none"),
     Entry("two-stage", TwoStage, "an aggregation, then a classifier on it", "folklore"),
+    Entry(
+        "item-dependent",
+        ItemDependentEM,
+        "crossfit, with annotators who may fail in a region",
+        year=2026,
+    ),
     Entry("oracle", Oracle, "the true confusion matrices given", "Tanno et al.", 2019),
 )
 

@@ -155,8 +155,8 @@ class CrossFittedEM(FoldSearch):
         else:
             start = self._find_start(data, inner, settings)
             history, self.chosen_ = start.history, start.candidate.to_dict()
-            longer = min(MAX_EPOCHS, math.ceil(LONGER * start.epochs))
-            self.epochs_ = self.epochs or longer
+            longer = LONGER if start.alone is None else 1
+            self.epochs_ = self.epochs or min(MAX_EPOCHS, math.ceil(longer * start.epochs))
             if start.alone is not None:
                 return self._combine(data, inner, settings, start, start.alone)
             inner.restart(start.logits)

@@ -4,12 +4,13 @@ import signal
 
 import numpy as np
 import pytest
-from crowds import TRAINED_ONCE, blobs, few_features, on_a_line
+from crowds import TRAINED_ONCE, blobs, digits, few_features, on_a_line
 from torch import nn
 
 import annotrace as at
 from annotrace.errors import InputError, RunError
 from annotrace.methods.recipe import Trained, is_swapped
+from annotrace.simulate import hammer_spammers, simulate_labels
 from annotrace.training import best_epoch
 
 # Methods of each kind that trains by gradient descent.
@@ -317,3 +318,24 @@ def test_without_the_first_checkpoint_the_fit_starts_again(tmp_path):
     (tmp_path / "c.bin").unlink()
     trace(tmp_path / "c.bin", random_state=0, epochs=2).fit(X, TABLE)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_network_learns_the_posterior_of_the_first(tmp_path):
+    train, test = digits()
+    crowd = hammer_spammers(5, 10, 0.5, random_state=0)
+    table = simulate_labels(train.y, crowd, labels_per_item=2, random_state=0)
+    recipe = {"n_init": 1, "mixup": 0.0, "repair": False}
+    models = [
+        at.TraceRegularized(
+            structure="full", epochs=10, recipe=at.Recipe(refit=refit, **recipe), random_state=0
+        ).fit(train.X, table)
+        for refit in (0.0, 2.0)
+    ]
+    once, again = models
+    np.testing.assert_array_equal(once.posterior_, again.posterior_)
+    assert len(again.history_) == len(once.history_) + 20
+    assert again.score(test.X, test.y) > once.score(test.X, test.y)
+    again.save(tmp_path)
+    loaded = at.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict_proba(test.X), again.predict_proba(test.X))
+    np.testing.assert_array_equal(loaded.posterior_, again.posterior_)

@@ -24,8 +24,19 @@ Layers: TypeAlias = Mapping[str | int, Mapping[str, Any]]
 """Settings of all methods ("all"), of a number of labels per item, and of a method with its
 variants; a later layer takes precedence. A method gets those that it has."""
 
-VARIANTS = {"no-trace": ("trace", {"lam": 0.0})}
-"""Rows of the paper's tables that are another method with a setting."""
+REFIT = {
+    "epochs": 8,
+    "refit": 4.0,
+    "lr": 2e-3,
+    "schedule": "warm-cosine",
+    "weight_decay": 1e-3,
+}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "no-trace": ("trace", {"lam": 0.0}),
+    "trace-refit": ("trace", REFIT),
+}
+"""Rows of tables that are another method with settings: the paper's, and the trace followed by a
+new network on its posterior."""
 
 RECIPE = {each.name for each in fields(Recipe)}
 NO_RECIPE = Recipe(n_init=1, mixup=0.0, repair=False, calibrate=False)

@@ -14,6 +14,7 @@ from annotrace.experiments.results import Result
 METHOD_NAMES = {
     "trace": "trace",
     "no-trace": "without the trace",
+    "trace-refit": "`trace`, then a new network",
     "mbem": "MBEM",
     "gem": "generalized EM",
     "single-cm": "single CM",

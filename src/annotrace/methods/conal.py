@@ -68,6 +68,7 @@ class CoNAL(NetworkEstimator):
         """Minimise the cross-entropy of the labels less the distances; then embed all items."""
         with data.random.initial_weights():
             self._build_modules(data.device)
+        self._item_network.to(data.device)
         if trial.start is not None:
             self._noise.set_matrices(torch.from_numpy(trial.start.matrices))
         learned = nn.ModuleDict(self.learned_modules())

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import one_coin_matrices
 from annotrace.crowd.losses import label_log_likelihood
+from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError, count
 from annotrace.labels.codes import split_positions
 from annotrace.methods.base import CrowdEstimator
@@ -29,6 +30,7 @@ from annotrace.training import (
     Settings,
     autocast,
     draw_mixture,
+    join_histories,
     mixed_logits,
 )
 
@@ -111,6 +113,7 @@ class NetworkEstimator(CrowdEstimator):
         self._gold = gold if bool((gold >= 0).any()) else None
         self.temperature_ = 1.0
         self._options = self.options()
+        self._first_result: CrowdResult | None = None
         recipe = self._recipe()
         if recipe is None:
             first = {name: options[0] for name, options in self.options().items()}
@@ -118,9 +121,32 @@ class NetworkEstimator(CrowdEstimator):
             kept = self.train_trial(data, settings, Trial(first, start=start))
         else:
             kept, self.temperature_ = recipe.fit(self, data, settings)
+        history = kept.history
+        if recipe is not None and recipe.refit:
+            history = join_histories(history, self._refit(data, settings, recipe.refit))
         self._warm_trial: Trial | None = None
         self.chosen_ = {**kept.trial.params, "mixup": kept.trial.mixup, "init": kept.trial.number}
-        return kept.history
+        return history
+
+    def _refit(self, data: CrowdData, settings: Settings, longer: float) -> list[Epoch]:
+        """Train a new network on the posterior of all items, and keep that posterior."""
+        self._first_result = self._make_result(data)
+        targets = torch.from_numpy(self._first_result.posterior).float().to(data.device)
+        self.network_, self.temperature_ = self._build_network(data), 1.0
+
+        def loss(batch: Batch) -> Tensor:
+            mixture = draw_mixture(1.0, torch.zeros_like(batch.item), data.random.generator)
+            logits = mixed_logits(self.network_, batch.inputs, mixture)
+            target = mixture.mix(targets[batch.item])
+            return -(target * F.log_softmax(logits.float(), dim=1)).sum(1).mean()
+
+        epochs = max(1, round(longer * settings.epochs))
+        part = replace(settings, epochs=epochs, patience=None, seed=settings.seed + 7919)
+        return self._run(self.network_, loss, data, self._labelled(), part)
+
+    def _make_result(self, data: CrowdData) -> CrowdResult:
+        first = getattr(self, "_first_result", None)
+        return super()._make_result(data) if first is None else first
 
     def _recipe(self) -> Recipe | None:
         if self.recipe == "none":

@@ -14,8 +14,9 @@ the likelihood of the labels given the features, with p and A *out of fold*::
 2. **Iterations.** An inner EM finds posterior, matrices and temperature given the out-of-fold
    predictions (`HeldOutEM`), and new networks learn its posterior. Epochs are chosen by the
    likelihood of the labels of all items, out of fold, so no items are lost to a validation split.
-3. **Repair.** A class that collapses is reinitialised (`class_repair`), and kept if that explains
-   the labels better.
+3. **Repair.** Swapped classes get the names that fit the reports best before the iterations, and a
+   class that collapses is reinitialised (`class_repair`), and kept if that explains the labels
+   better.
 4. **Average.** The classifier is the mean of the networks of all iterations; their out-of-fold
    predictions, averaged, give the last posterior.
 
@@ -160,6 +161,7 @@ class CrossFittedEM(FoldSearch):
             if start.alone is not None:
                 return self._combine(data, inner, settings, start, start.alone)
             inner.restart(start.logits)
+            self._name_classes(inner)
             rounds = self._iterate(data, inner, settings, range(1, 1 + self._n_iterations()))
             inner, rounds = self._repair(data, inner, settings, rounds)
         logits = self._average(rounds)
@@ -238,6 +240,12 @@ class CrossFittedEM(FoldSearch):
             else:
                 inner, self.label_loss_ = before
         return inner, rounds
+
+    def _name_classes(self, inner: HeldOutEM) -> None:
+        """Give swapped classes the names that fit the reports best."""
+        repair = self._class_repair(inner)
+        if repair.is_swapped:
+            inner.set_posterior(torch.from_numpy(repair.initial_posterior(None)))
 
     def _class_repair(self, inner: HeldOutEM) -> ClassRepair:
         posterior, matrices = inner.posterior.double(), inner.matrices().double()

@@ -136,8 +136,9 @@ class FoldNetworks(CrowdEstimator):
         return Ensemble(networks, n_rounds)
 
     def _claimed_size(self) -> int:
-        width = max(self.chosen_["width"], WIDTH) // WIDTH
-        return self._n_folds * self.n_rounds_ * width * super()._claimed_size()
+        width: int = max(self.chosen_["width"], WIDTH) // WIDTH
+        size: int = self._n_folds * self.n_rounds_ * width * super()._claimed_size()
+        return size
 
     def _assign_folds(self, seed: int) -> NDArray[np.int64]:
         """Assign items to folds at random, those of a previous fit to the same fold."""

@@ -185,7 +185,8 @@ class FoldSearch(FoldNetworks):
     def _has_time(self) -> bool:
         if isinstance(self.effort, str):
             return True
-        return time.monotonic() - self._started < self.effort  # `_learn` sets it.
+        started: float = self._started
+        return time.monotonic() - started < self.effort
 
     # Labels alone
 

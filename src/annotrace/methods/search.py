@@ -10,7 +10,7 @@ are significantly more likely by it, and not both other criteria are worse.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypedDict
 
 import numpy as np
@@ -78,7 +78,14 @@ class Candidate:
 
     def to_dict(self) -> Chosen:
         """Return the fields as a run stores them."""
-        return Chosen(**asdict(self))
+        return Chosen(
+            learner=self.learner,
+            mixup=self.mixup,
+            scaling=self.scaling,
+            width=self.width,
+            weight_decay=self.weight_decay,
+            backbone=self.backbone,
+        )
 
 
 def neighbours(best: Candidate, *, has_width: bool) -> Iterator[Candidate]:

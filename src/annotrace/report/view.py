@@ -20,6 +20,7 @@ from annotrace.diagnosis.known_truth import scoring_truth
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import as_names
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.search import Trial
 from annotrace.training import Epoch
 from annotrace.version import versions
 
@@ -41,6 +42,8 @@ class ReportView:
         Calibrated class probabilities.
     objective : sequence of float
         After each iteration of an aggregation.
+    search : sequence of Trial
+        The ways to learn that were tried, with their criteria.
     candidates : sequence of CandidateScore
         What gold items have chosen between.
     anonymous : bool
@@ -57,6 +60,7 @@ class ReportView:
     history: Sequence[Epoch] = ()
     objective: Sequence[float] = ()
     candidates: Sequence[CandidateScore] = ()
+    search: Sequence[Trial] = ()
     anonymous: bool = False
 
     @cached_property
@@ -100,6 +104,7 @@ def view_of(model: Fitted, *, anonymous: bool = False) -> ReportView:
         history=getattr(model, "history_", ()),
         objective=list(getattr(model, "objective_", ())),
         candidates=getattr(model, "gold_candidates_", ()),
+        search=getattr(model, "search_", ()),
         anonymous=anonymous,
     )
 

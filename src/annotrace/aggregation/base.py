@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.em_model import EMModel, by_class
@@ -24,6 +21,7 @@ from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
+from annotrace.estimators import check_fitted, unfitted_copy
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
@@ -157,7 +155,7 @@ class Aggregation(SavableModel):
 
     def predict(self) -> NDArray[Any]:
         """Return the most probable class of each item, by name, shape (n_items,)."""
-        check_is_fitted(self)
+        check_fitted(self)
         predicted: NDArray[Any] = plain_names(self.table_.classes)[self.result_.estimate]
         return predicted
 
@@ -253,7 +251,7 @@ class Aggregation(SavableModel):
 
         def refit(some: NDArray[np.int32]) -> NDArray[Any]:
             part, model = problem.with_gold(some), copy.deepcopy(self.annotator_model_)
-            trial = clone(self)
+            trial = unfitted_copy(self)
             trial._iterate(part, model, model.e_step(part)[0], warm=True)
             evidence: NDArray[Any] = trial._evidence()
             return evidence
@@ -318,6 +316,8 @@ class IterativeAggregation(Aggregation):
         return gain <= self.tol * max(problem.table.n_labels, FEW)
 
     def _warn(self) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+
         warnings.warn(
             f"{type(self).__name__} had not converged after {self.max_iter} iterations: increase "
             f"`max_iter`, or accept a coarser result with `tol` above {self.tol:g}.",

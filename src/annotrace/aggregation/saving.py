@@ -25,14 +25,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import CODES, NEVER_SAVED, RESULT, VOCABULARIES
 from annotrace.atomic import atomic_write
 from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
+from annotrace.estimators import Estimator, check_fitted
 from annotrace.labels.vocabulary import Names
 from annotrace.labels.writing import write_classes, write_confusion, write_csv
 from annotrace.run_folder import DESCRIPTION, MODEL, locked, replace_run
@@ -40,7 +39,7 @@ from annotrace.storage import join_parts, pack_tensors
 from annotrace.version import FORMAT, versions
 
 
-class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
+class SavableModel(FittedCrowd, Estimator, ABC):
     """A fitted classifier or aggregation that a folder can hold.
 
     A class that learns more than its base declares it in `saved_attributes`: names of attributes
@@ -49,9 +48,6 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     method: ClassVar[str]
     saved_attributes: ClassVar[Mapping[str, Any]] = {"versions_": dict[str, str]}
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
 
     def save(self, folder: str | Path, *, raw: bool = False) -> None:
         """Write the fitted model to a folder; `annotrace.load` reads it back.
@@ -65,7 +61,7 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
             Write names to csv as they are, even if a spreadsheet would take them for formulas; see
             `LabelTable.write`.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         save_run(self, Path(folder), raw=raw)
 
     @abstractmethod

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
 from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.skills import AnnotatorPosterior
-from annotrace.diagnosis.metrics import dominance_margins
+from annotrace.diagnosis.metrics import best_assignment, dominance_margins
 from annotrace.labels.table import LabelTable
 
 # Of simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115).
@@ -188,5 +187,4 @@ def best_names(mean_confusion: NDArray[Any]) -> NDArray[np.int64]:
 
     If it is not its own, training has ended in a solution with permuted names.
     """
-    _, names = linear_sum_assignment(mean_confusion, maximize=True)
-    return np.asarray(names, dtype=np.int64)
+    return best_assignment(mean_confusion)

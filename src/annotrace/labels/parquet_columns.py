@@ -12,6 +12,7 @@ from annotrace.labels.sheets import Sheet
 from annotrace.labels.text_coding import encode_series, encode_texts
 from annotrace.labels.vocabulary import Coded
 from annotrace.limits import Limits
+from annotrace.progress import report_stage
 
 # Rows of a column that are in memory at a time.
 PART_ROWS = 2**22
@@ -70,6 +71,12 @@ class ParquetColumns:
         dtype = self.read(name, length=1)[name].dtype
         if not dtype.is_integer() and dtype not in (pl.String, pl.Categorical, pl.Enum):
             return None
-        starts = range(0, self.n_rows, PART_ROWS)
-        parts = (self.read(name, start=start, length=PART_ROWS)[name] for start in starts)
-        return (part.cast(pl.String) for part in parts)
+        return self._parts(name)
+
+    def _parts(self, name: str) -> Iterator[Any]:
+        import polars as pl
+
+        for start in range(0, self.n_rows, PART_ROWS):
+            if self.n_rows > PART_ROWS:
+                report_stage(f"Reading {name}, row", start, self.n_rows)
+            yield self.read(name, start=start, length=PART_ROWS)[name].cast(pl.String)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from annotrace.labels.building import Columns
 from annotrace.labels.columns import Layout
 from annotrace.labels.text_coding import encode_series, encode_texts
 from annotrace.labels.vocabulary import Coded, Names, as_names, merge_vocabularies
+from annotrace.progress import report_stage
 
 COLUMNS_AT_ONCE = 2
 """Columns that are encoded at the same time: polars encodes one column by one thread."""
@@ -87,7 +88,7 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
         parts = [sheet.texts(name) if sheet.texts else None for sheet in sheets]
         known = [part for part in parts if part is not None]
         if len(known) == len(sheets):
-            return encode_texts(chain.from_iterable(known))
+            return encode_texts(_reported(known, name))
         codes, names = merge_vocabularies([sheet.column(name) for sheet in sheets])
         return Coded(np.concatenate(codes), names)
 
@@ -101,13 +102,27 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
     return Sheet(first.source, first.columns, column, cell)
 
 
+def _reported(parts: Sequence[Iterator[Any]], name: Any) -> Iterator[Any]:
+    """Iterate over the parts of a column in several files, and report how far it is."""
+    for place, part in enumerate(parts):
+        report_stage(f"Reading {name}, file", place, len(parts))
+        yield from part
+
+
 def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:
     """Return the labels in a sheet whose columns have known roles."""
     if layout.wide:
         return _wide_columns(sheet, layout)
     names = [layout.item, layout.annotator, layout.label]
     with ThreadPoolExecutor(COLUMNS_AT_ONCE) as threads:
-        list(threads.map(sheet.column, [name for name in names if name is not None]))
+        # Each thread reports its progress to the listener of this one.
+        columns = [
+            threads.submit(copy_context().run, sheet.column, name)
+            for name in names
+            if name is not None
+        ]
+        for column in columns:
+            column.result()
     item = sheet.column(layout.item)
     if layout.annotator_name is None:
         annotator = sheet.column(layout.annotator).sorted()

@@ -16,6 +16,7 @@ from annotrace.aggregation.saving import plain_params
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis import Diagnosis, calibrated_posterior
 from annotrace.diagnosis.known_truth import scoring_truth
+from annotrace.diagnosis.suspects import label_probabilities
 from annotrace.estimators import check_fitted
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import as_names
@@ -66,6 +67,11 @@ class ReportView:
         """Calibrated probability of each item's estimated class, shape (n_items,)."""
         confidence: Array = self.posterior[np.arange(len(self.posterior)), self.result.estimate]
         return confidence
+
+    @cached_property
+    def label_probabilities(self) -> Array:
+        """Calibrated probability that each label is correct, shape (n_labels,)."""
+        return label_probabilities(self.table, self.posterior)
 
     @property
     def n_gold(self) -> int:

@@ -1,9 +1,12 @@
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 from annotrace.progress import (
     NoProgress,
     ProgressBar,
     ProgressLines,
+    StageParts,
     report_stage,
     show_progress,
     show_stages,
@@ -71,3 +74,15 @@ def test_short_stages_and_quiet_commands_show_nothing(capsys, monkeypatch):
         work(20, monkeypatch)
     work(20, monkeypatch)
     assert capsys.readouterr() == ("", "")
+
+
+def test_parts_are_counted_over_threads(capsys, monkeypatch):
+    clock = iter(range(0, 10**6, 20))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    parts = StageParts("reading", 6)
+    with show_stages(True), ThreadPoolExecutor(2) as threads:
+        for _ in range(7):
+            threads.submit(copy_context().run, parts.finish_one)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == "reading 6/6"
+    assert [int(line.split()[1][0]) for line in lines] == list(range(1, 7))

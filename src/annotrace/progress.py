@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 
 
 class NoProgress:
@@ -86,6 +87,7 @@ def show_progress(verbose: bool, total: int, noun: str) -> NoProgress:
         return ProgressLines(total, noun)
 
 
+Part = TypeVar("Part")
 Listener = Callable[[str, int, int, str], None]
 _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 # A stage that ends sooner is not shown.
@@ -127,6 +129,33 @@ def show_stages(verbose: bool) -> Iterator[None]:
         stages.close()
 
 
+class StageParts:
+    """A stage whose parts are done in any order, by several threads.
+
+    Parameters
+    ----------
+    stage : str
+    total : int
+        The number of parts that are expected.
+    """
+
+    def __init__(self, stage: str, total: int) -> None:
+        self.stage, self.total = stage, total
+        self._done, self._lock = 0, Lock()
+
+    def of(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Iterate over parts, and report each as done when the next one is asked for."""
+        for part in parts:
+            yield part
+            self.finish_one()
+
+    def finish_one(self) -> None:
+        """Report that one more part is done."""
+        with self._lock:
+            self._done = min(self._done + 1, self.total)
+            report_stage(self.stage, self._done, self.total)
+
+
 class _Stages:
     """One display at a time, of a stage that takes longer than a moment."""
 
@@ -143,6 +172,8 @@ class _Stages:
             self.display = show_progress(True, total, stage).__enter__()
         if self.display is not None:
             self.display.update(done, note)
+            if done >= total:
+                self.close()
 
     def close(self) -> None:
         """Remove the display."""

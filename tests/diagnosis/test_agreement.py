@@ -181,6 +181,10 @@ def crowd(n_items, n_annotators, each, seed=0):
     return LabelTable.from_codes(item, annotator, label)
 
 
+def columns_of(pairs):
+    return pairs.first, pairs.second, pairs.n_shared, pairs.kappa
+
+
 def test_of_many_annotators_some_are_drawn_with_all_items_that_they_share():
     table = crowd(3000, 60, 5)
     every = pairwise_kappa(table, max_pairs=None)
@@ -189,7 +193,7 @@ def test_of_many_annotators_some_are_drawn_with_all_items_that_they_share():
     assert some.sampled == "annotators"
     assert some.n_compared == len(np.union1d(some.first, some.second)) < 50
     known, drawn = (
-        dict(zip(zip(each.first, each.second), zip(each.n_shared, each.kappa)))
+        {(a, b): (n, k) for a, b, n, k in np.array(columns_of(each)).T.tolist()}
         for each in (every, some)
     )
     assert drawn.items() <= known.items()

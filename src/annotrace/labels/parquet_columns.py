@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from annotrace.labels.sheets import Sheet
 from annotrace.labels.text_coding import encode_series, encode_texts
 from annotrace.labels.vocabulary import Coded
 from annotrace.limits import Limits
-from annotrace.progress import report_stage
+from annotrace.progress import StageParts
 
 # Rows of a column that are in memory at a time.
 PART_ROWS = 2**22
@@ -41,6 +42,11 @@ class ParquetColumns:
     limits: Limits
     rename: Callable[[Any], Any]
 
+    @cached_property
+    def progress(self) -> StageParts:
+        """Of reading three columns: items, annotators and labels."""
+        return StageParts("Reading labels, part of a column", 3 * -(-self.n_rows // PART_ROWS))
+
     def read(self, *names: str, start: int = 0, length: int | None = None) -> Any:
         """Read some rows of some columns, by default all rows, as a polars frame."""
         import polars as pl
@@ -61,7 +67,7 @@ class ParquetColumns:
     def _column(self, name: str) -> Coded:
         texts = self._texts(name)
         if texts is not None:
-            return encode_texts(texts)
+            return encode_texts(self.progress.of(texts))
         return encode_series(self.read(name)[name]).as_text()
 
     def _texts(self, name: str) -> Iterator[Any] | None:
@@ -77,6 +83,4 @@ class ParquetColumns:
         import polars as pl
 
         for start in range(0, self.n_rows, PART_ROWS):
-            if self.n_rows > PART_ROWS:
-                report_stage(f"Reading {name}, row", start, self.n_rows)
             yield self.read(name, start=start, length=PART_ROWS)[name].cast(pl.String)

@@ -12,6 +12,8 @@ from typing import Any
 
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.text_coding import encode_texts
+from annotrace.labels.vocabulary import Coded
+from annotrace.progress import StageParts
 
 BLOCK_BYTES = 2**26
 """Bytes of a file that are in memory at a time; text in polars takes about three times as many."""
@@ -75,7 +77,14 @@ def sheet_of_blocks(
     name_cell : callable
         As in `Sheet`.
     """
-    return Sheet(source, columns, lambda name: encode_texts(read(name)), name_cell, read)
+    n_blocks = -(-Path(source).stat().st_size // BLOCK_BYTES)
+    # Three columns are read: items, annotators and labels.
+    progress = StageParts("Reading labels, block of a column", 3 * n_blocks)
+
+    def column(name: str) -> Coded:
+        return encode_texts(progress.of(read(name)))
+
+    return Sheet(source, columns, column, name_cell, read)
 
 
 def json_lines_sheet(path: Path) -> Sheet | None:

@@ -17,7 +17,7 @@ from annotrace.labels.building import Columns
 from annotrace.labels.columns import Layout
 from annotrace.labels.text_coding import encode_series, encode_texts
 from annotrace.labels.vocabulary import Coded, Names, as_names, merge_vocabularies
-from annotrace.progress import report_stage
+from annotrace.progress import StageParts
 
 COLUMNS_AT_ONCE = 2
 """Columns that are encoded at the same time: polars encodes one column by one thread."""
@@ -84,11 +84,14 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
                 "separately, or give them the same columns."
             )
 
+    # Of most tables three columns are read: items, annotators and labels.
+    progress = StageParts("Reading labels, column of a file", 3 * len(sheets))
+
     def column(name: Any) -> Coded:
         parts = [sheet.texts(name) if sheet.texts else None for sheet in sheets]
         known = [part for part in parts if part is not None]
         if len(known) == len(sheets):
-            return encode_texts(_reported(known, name))
+            return encode_texts(_reported(known, progress))
         codes, names = merge_vocabularies([sheet.column(name) for sheet in sheets])
         return Coded(np.concatenate(codes), names)
 
@@ -102,11 +105,11 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
     return Sheet(first.source, first.columns, column, cell)
 
 
-def _reported(parts: Sequence[Iterator[Any]], name: Any) -> Iterator[Any]:
-    """Iterate over the parts of a column in several files, and report how far it is."""
-    for place, part in enumerate(parts):
-        report_stage(f"Reading {name}, file", place, len(parts))
-        yield from part
+def _reported(files: Sequence[Iterator[Any]], progress: StageParts) -> Iterator[Any]:
+    """Iterate over the parts of a column in several files, and report each file that is read."""
+    for parts in files:
+        yield from parts
+        progress.finish_one()
 
 
 def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:

@@ -211,9 +211,9 @@ class Aggregation(SavableModel):
             converged = self._has_converged(problem, [before, state], gain)
             objective.append(reached)
             report_stage("Estimating, iteration", len(objective) - 1, max_iter)
-        report_stage("Estimating, iteration", max_iter, max_iter)
         self.objective_ = np.array(objective[1:])
         self.n_iter_ = len(self.objective_)
+        report_stage("Estimating, iteration", self.n_iter_, self.n_iter_)
         self.converged_ = converged or not comparable
         # If nothing compares annotators, an iteration would decide who is correct from noise.
         self._set_result(problem, model, state if comparable else initial)

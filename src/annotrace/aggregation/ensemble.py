@@ -29,8 +29,9 @@ from torch import Tensor
 
 from annotrace.aggregation.em_model import EMModel, by_class
 from annotrace.aggregation.hierarchical import Hierarchical
-from annotrace.aggregation.second_opinion import Solution, followers, labels_of
+from annotrace.aggregation.second_opinion import Solution, followers
 from annotrace.aggregation.weighted_vote import vote_until_stable
+from annotrace.crowd.label_pairs import labels_of
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.parameters import Fraction, Number

@@ -73,7 +73,9 @@ def aggregate(
       annotrace aggregate labels.csv --method dawid-skene --out run
       annotrace aggregate answers.csv --skip unsure --truth gold --out run
     """
-    with new_run(out, overwrite):
+    from annotrace.progress import show_stages
+
+    with new_run(out, overwrite), show_stages(not quiet):
         aggregation = make_aggregation(method, seed, max_iter)
         table, layout = labels.read()
         if not quiet:

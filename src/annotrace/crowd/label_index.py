@@ -90,6 +90,21 @@ class LabelIndex:
         offsets = torch.from_numpy(table.offsets.astype(np.int32)) if on_cpu else None
         return cls(row, annotator, label, *sizes, offsets=offsets)
 
+    def head(self, n_labels: int) -> LabelIndex:
+        """Return about the first `n_labels` labels, those of whole rows, of a table."""
+        assert self._offsets is not None
+        n_rows = int(torch.searchsorted(self._offsets, n_labels, right=True)) - 1
+        stop = int(self._offsets[n_rows])
+        return LabelIndex(
+            self.row[:stop],
+            self.annotator[:stop],
+            self.label[:stop],
+            n_rows,
+            self.n_annotators,
+            self.n_classes,
+            offsets=self._offsets[: n_rows + 1],
+        )
+
     def sum_by_item(self, values: Tensor) -> Tensor:
         """Sum values (n_labels, width) over the labels of each item, (n_rows, width)."""
         return sum_groups(values, (self.row, self.n_rows))[0]

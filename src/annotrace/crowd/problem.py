@@ -76,9 +76,12 @@ class CrowdProblem:
 
         Gold items have their gold class; items without labels are uniform.
         """
-        votes = self.tensor(self.table.votes())
-        total = votes.sum(1, keepdim=True)
-        votes.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.shape[1])
+        votes = torch.empty(self.table.n_items, self.shape[1], dtype=self.dtype)
+        for items, _ in self.table.blocks():
+            part = self.tensor(self.table.votes(items))
+            total = part.sum(1, keepdim=True)
+            part.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.shape[1])
+            votes[items] = part
         return self.set_gold(votes)
 
     def set_gold(self, posterior: Tensor) -> Tensor:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
 
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.confidence import calibrated_posterior, confidence
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.diagnosis.wording import describe_flags
+from annotrace.estimators import check_fitted
 from annotrace.labels.frames import convert_frame, named_series
 
 
@@ -91,10 +91,7 @@ class FittedCrowd:
         return convert_frame(suspect_frame(result, n), result.table.frame_library)
 
     def _fitted_result(self) -> CrowdResult:
-        if not hasattr(self, "result_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call `fit` first."
-            )
+        check_fitted(self)
         return self.result_
 
     def _annotated_result(self) -> CrowdResult:

@@ -23,7 +23,7 @@ from torch import Tensor
 from annotrace.aggregation.base import IterativeAggregation
 from annotrace.aggregation.em_model import (
     SMALLEST,
-    EMModel,
+    MatrixEMModel,
     class_shares,
     one_coin_matrices,
     one_coin_skill,
@@ -33,7 +33,7 @@ from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count, Positive
 
 
-class DawidSkeneModel(EMModel):
+class DawidSkeneModel(MatrixEMModel):
     """Confusion matrices by maximum likelihood.
 
     Parameters

@@ -175,3 +175,24 @@ def test_a_class_alone_in_its_group_has_no_error_within_it():
     structure = OutcomeStructure.taxonomy(2, torch.tensor([0, 0, 1]))
     np.testing.assert_allclose(structure.matrices().sum(2), 1)
     np.testing.assert_allclose(MixtureStructure(2, 3, 2).matrices().sum(2), 1)
+
+
+def test_without_an_array_of_matrices_there_are_accuracies(crowd, tmp_path, monkeypatch):
+    table = LabelTable.from_codes(*crowd[:3])
+    known = fitted("per-class", table, max_iter=5)
+    monkeypatch.setattr("annotrace.crowd.result.MAX_CELLS", 12 * 16 - 1)
+    monkeypatch.setattr("annotrace.crowd.result.BLOCK", 48)
+    model = fitted("per-class", table, max_iter=5)
+    expected = np.einsum("rkk->rk", known.confusion_)
+    assert not hasattr(model, "confusion_")
+    np.testing.assert_allclose(model.result_.accuracies(), expected)
+    np.testing.assert_allclose(model.annotators_["skill"], expected.mean(axis=1))
+    np.testing.assert_array_equal(model.posterior_, known.posterior_)
+    assert model.confidence_.shape == (300,)
+    with pytest.raises(AttributeError, match="too many for an array"):
+        model.diagnosis_  # noqa: B018
+    model.save(tmp_path)
+    with np.load(tmp_path / "confusion.npz") as written:
+        np.testing.assert_allclose(written["accuracies"], expected)
+        assert "confusion" not in written
+    np.testing.assert_array_equal(at.load(tmp_path).posterior_, model.posterior_)

@@ -280,7 +280,7 @@ class Aggregation(SavableModel):
             setattr(self, name, value)
         self.table_, self.gold_ = result.table, result.gold
         self.posterior_, self.prior_ = result.posterior, result.prior
-        self.confusion_ = result.matrices()
+        self.set_confusion(result)
 
     def _grown_problem(self, table: LabelTable) -> CrowdProblem:
         """Join new labels to the old, with gold and prior counts padded to the new sizes."""

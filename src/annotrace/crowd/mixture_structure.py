@@ -80,7 +80,8 @@ class MixtureStructure(CellStructure):
     def matrices(self, annotators: Tensor | None = None, items: Tensor | None = None) -> Tensor:
         """Return confusion matrices [annotator, true, reported]."""
         weight = self.weight if annotators is None else self.weight[annotators.long()]
-        return torch.tensordot(weight, self.shared, 1)
+        matrices: Tensor = torch.tensordot(weight, self.shared, 1)
+        return matrices
 
     def _joint(self, cells: ReportCells) -> Tensor:
         """Return p(matrix, report | true class) of each cell, shape (n_cells, rank + 1)."""
@@ -92,7 +93,8 @@ class MixtureStructure(CellStructure):
 
     def _row_prior(self) -> Tensor:
         same = torch.eye(self.n_classes, dtype=self.shared.dtype)
-        return same.add_(1 / self.n_classes).mul_(ROW_WEIGHT / 2)
+        same += 1 / self.n_classes
+        return same.mul_(ROW_WEIGHT / 2)
 
 
 def _initial_matrices(n: int, n_classes: int) -> Tensor:

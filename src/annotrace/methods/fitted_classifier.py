@@ -229,4 +229,4 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
     def _set_result(self, result: CrowdResult) -> None:
         self.result_, self.posterior_ = result, result.posterior
         if result.annotator_model is not None:
-            self.confusion_ = result.matrices()
+            self.set_confusion(result)

@@ -124,7 +124,7 @@ class LowRankConfusion(FactoredConfusion):
     .. math:: A^{(r)}_{kj} = d_{rk} \delta_{kj} + (1 - d_{rk}) \sum_g \pi_{rk}[g] \, V_{gj}
 
     with :math:`d_{rk} = \sigma(b_k + s_r)` and :math:`\pi_{rk}[g] \propto U_{kg} e^{m_{rg}}`. U and
-    V have classes x k parameters and are shared, as b is; s and m are the annotator's k + 1 numbers.
+    V have classes x k parameters and are shared, as b is; s and m are the annotator's own.
 
     Parameters
     ----------

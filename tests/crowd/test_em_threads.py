@@ -66,3 +66,19 @@ def test_the_head_of_an_index_is_that_of_its_rows(problem):
     torch.testing.assert_close(
         head.sum_matrices(matrices), problem.labels.sum_matrices(matrices)[:33], rtol=0, atol=0
     )
+
+
+def test_threads_are_measured_without_matrices_larger_than_the_labels(two_threads, monkeypatch):
+    monkeypatch.setattr(em_threads, "FEW_LABELS", 100)
+    wide = LabelTable.from_codes(
+        np.arange(150) // 3, np.arange(150), np.arange(150), n_annotators=10**6, n_classes=10**4
+    )
+    with measured_threads(CrowdProblem(wide)):
+        assert torch.get_num_threads() in (1, 2)
+
+
+def test_measuring_draws_no_random_numbers(problem, two_threads):
+    before = torch.get_rng_state()
+    with measured_threads(problem):
+        pass
+    assert torch.equal(torch.get_rng_state(), before)

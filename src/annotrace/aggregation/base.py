@@ -173,15 +173,17 @@ class Aggregation(SavableModel):
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
-        run.check_matrices()
         problem = CrowdProblem(run.table, run.gold, run.arrays.get("prior_counts"))
+        if self._has_matrices(problem):
+            run.check_matrices()
         model = self._make_model(problem)
+        model.prepare_for(run.modules.get("annotators", {}))
         run.check_modules({"annotators": model})
         model.load_state_dict(run.modules["annotators"])
         for name, value in run.attributes(self.saved_attributes).items():
             setattr(self, name, value)
         result, comparable = run.result(model), problem.is_comparable
-        self._state = model.e_step(problem)[0] if comparable else model.initial_state(problem)
+        self._state = model.all_states(problem) if comparable else model.initial_state(problem)
         shown = (self._state.numpy(), *model.learned().values())
         if not all(np.isfinite(each).all() for each in shown):
             raise InputError("Expected an annotator model that gives finite numbers.")
@@ -190,6 +192,10 @@ class Aggregation(SavableModel):
     @abstractmethod
     def _make_model(self, problem: CrowdProblem) -> EMModel:
         """Return the annotator model, before any iteration."""
+
+    def _has_matrices(self, problem: CrowdProblem) -> bool:
+        """Whether the annotator model holds an array of all confusion matrices."""
+        return True
 
     def _limit(self, *, warm: bool) -> int:
         """Return the maximum number of iterations of `fit`, or of a warm start."""
@@ -216,7 +222,8 @@ class Aggregation(SavableModel):
         report_stage("Estimating, iteration", self.n_iter_, self.n_iter_)
         self.converged_ = converged or not comparable
         # If nothing compares annotators, an iteration would decide who is correct from noise.
-        self._set_result(problem, model, state if comparable else initial)
+        state = model.all_states(problem, state) if comparable else initial
+        self._set_result(problem, model, state)
 
     def _conclude(
         self, problem: CrowdProblem, model: EMModel, state: Tensor
@@ -258,7 +265,7 @@ class Aggregation(SavableModel):
         def refit(some: NDArray[np.int32]) -> NDArray[Any]:
             part, model = problem.with_gold(some), copy.deepcopy(self.annotator_model_)
             trial = unfitted_copy(self)
-            trial._iterate(part, model, model.e_step(part)[0], warm=True)
+            trial._iterate(part, model, model.all_states(part), warm=True)
             evidence: NDArray[Any] = trial._evidence()
             return evidence
 
@@ -277,7 +284,7 @@ class Aggregation(SavableModel):
             setattr(self, name, value)
         self.table_, self.gold_ = result.table, result.gold
         self.posterior_, self.prior_ = result.posterior, result.prior
-        self.confusion_ = result.matrices()
+        self.set_confusion(result)
 
     def _grown_problem(self, table: LabelTable) -> CrowdProblem:
         """Join new labels to the old, with gold and prior counts padded to the new sizes."""

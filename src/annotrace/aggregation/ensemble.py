@@ -87,7 +87,7 @@ class Ensemble(Hierarchical):
         posterior = problem.set_gold(self._combine(problem, state))
         # The annotators of a solution are those that it implies.
         model.m_step(problem, _with_posterior(state, posterior, self._distrust))
-        return posterior, model.e_step(problem)[0]
+        return posterior, model.all_states(problem)
 
     def _take(self, result: CrowdResult) -> None:
         by_gold = result.held_out is not None

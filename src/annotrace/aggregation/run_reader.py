@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from annotrace.aggregation.run_schema import (
     CODES,
     DISTRIBUTIONS,
+    FRACTIONS,
     PRIOR_BY_ITEM,
     RECORDS,
     RESULT,
@@ -131,6 +132,10 @@ class SavedRun:
             **arrays,
         )
         if annotator_model is not None:
+            if not result.fits_array:
+                accuracies = Array("f", ("annotators", "classes"), FRACTIONS)
+                accuracies.check("accuracies", result.accuracies(), _sizes(self.table))
+                return result
             matrices = Array("f", ("annotators", "classes", "classes"), DISTRIBUTIONS)
             matrices.check("confusion_", result.matrices(), _sizes(self.table))
         return result

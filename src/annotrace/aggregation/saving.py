@@ -5,7 +5,8 @@
     truth.csv          item, label, confidence, one column per class
     annotators.csv     annotator, n_labels, skill, low, high, accuracy, accuracy_low,
                        accuracy_high, flags
-    confusion.npz      confusion (annotators, classes, classes), annotators, classes
+    confusion.npz      confusion (annotators, classes, classes), annotators, classes; above
+                       2e8 cells accuracies (annotators, classes) in place of confusion
     model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
     run.json           method, parameters, diagnosis, versions, checksum
 
@@ -33,7 +34,7 @@ from annotrace.atomic import atomic_write
 from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
 from annotrace.estimators import Estimator, check_fitted
 from annotrace.labels.vocabulary import Names
-from annotrace.labels.writing import write_classes, write_confusion, write_csv
+from annotrace.labels.writing import write_accuracies, write_classes, write_confusion, write_csv
 from annotrace.run_folder import DESCRIPTION, MODEL, locked, replace_run
 from annotrace.storage import join_parts, tensor_parts
 from annotrace.version import FORMAT, versions
@@ -105,7 +106,10 @@ def write_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
     )
     write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv", raw=raw)
     if result.annotator_model is not None:
-        write_confusion(folder, result.table, result.matrices())
+        if result.fits_array:
+            write_confusion(folder, result.table, result.matrices())
+        else:
+            write_accuracies(folder, result.table, result.accuracies())
     description = _describe(model) | {
         "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
         "sha256": digest.hexdigest(),

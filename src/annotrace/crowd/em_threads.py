@@ -7,12 +7,15 @@ one. A short sum, timed both ways, shows it.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
+from torch import Tensor
 
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.progress import report_stage
@@ -22,6 +25,8 @@ FEW_LABELS = 200_000
 # Several threads must be so much faster than one to be chosen.
 MIN_GAIN = 0.9
 N_TRIALS = 5
+# Columns of a sum where whole matrices would have more cells than there are labels.
+MAX_WIDTH = 8
 _IN_USE = threading.Lock()
 
 
@@ -52,14 +57,23 @@ def _choose(problem: CrowdProblem, largest: int) -> int:
     if problem.table.n_labels < FEW_LABELS:
         return 1
     report_stage("Choosing threads, trial", 0, 1)
-    sample = problem.labels.head(FEW_LABELS)
-    matrices = torch.rand(problem.shape, dtype=problem.dtype)
+    add_up = _short_sum(problem)
     seconds = {1: 0.0, largest: 0.0}
     # In turn, so that both meet the same load.
     for _ in range(N_TRIALS):
         for number in seconds:
             torch.set_num_threads(number)
             start = time.perf_counter()
-            sample.sum_matrices(matrices)
+            add_up()
             seconds[number] += time.perf_counter() - start
     return largest if seconds[largest] < MIN_GAIN * seconds[1] else 1
+
+
+def _short_sum(problem: CrowdProblem) -> Callable[[], Tensor]:
+    """Return a sum over some labels as EM makes it: of matrices, unless these have more cells."""
+    sample = problem.labels.head(FEW_LABELS)
+    if math.prod(problem.shape) > problem.table.n_labels:
+        width = min(problem.shape[1], MAX_WIDTH)
+        values = torch.zeros(len(sample.row), width, dtype=problem.dtype)
+        return partial(sample.sum_by_item, values)
+    return partial(sample.sum_matrices, torch.zeros(problem.shape, dtype=problem.dtype))

@@ -127,7 +127,7 @@ class LabelIndex:
         if self._table is not None:
             return self._multiply(columns, start)
         if self._offsets is not None and not columns.requires_grad:
-            sums = _sum_bags(self._answer, self._offsets, columns)
+            sums = sum_bags(self._answer, self._offsets, columns)
         else:
             sums = self.sum_by_item(columns.index_select(0, self._answer))
         return sums if start is None else sums.add_(start)
@@ -149,7 +149,7 @@ class LabelIndex:
             with torch.autocast(posterior.device.type, enabled=False):
                 return posterior.t().expand(self.n_annotators, -1, -1) @ by_annotator
         if self._offsets is not None:
-            sums = _sum_bags(*self._by_answer, posterior)
+            sums = sum_bags(*self._by_answer, posterior)
         else:
             answers = self._answer, self.n_annotators * self.n_classes
             (sums,) = sum_groups(posterior.index_select(0, self.row), answers)
@@ -184,7 +184,7 @@ class LabelIndex:
             return table @ columns if start is None else torch.addmm(start, table, columns)
 
 
-def _sum_bags(index: Tensor, offsets: Tensor, rows: Tensor) -> Tensor:
+def sum_bags(index: Tensor, offsets: Tensor, rows: Tensor) -> Tensor:
     """Sum the rows that each bag selects; bag k is ``index[offsets[k] : offsets[k + 1]]``."""
     if rows.dtype == torch.float32:
         return embedding_bag(index, rows, offsets, mode="sum", include_last_offset=True)

@@ -122,6 +122,13 @@ def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) ->
         np.savez_compressed(file, confusion=confusion, **names)
 
 
+def write_accuracies(folder: Path, table: LabelTable, accuracies: NDArray[Any]) -> None:
+    """Write confusion.npz where matrices are too many: their diagonals, and the names."""
+    names = {"annotators": table.annotators.tolist(), "classes": table.classes.tolist()}
+    with atomic_write(folder / "confusion.npz") as file:
+        np.savez_compressed(file, accuracies=accuracies, **names)
+
+
 def check_writable(folder: Path) -> None:
     """Check that a folder, or its nearest existing parent, is writable."""
     if folder.exists() and not folder.is_dir():

@@ -245,4 +245,4 @@ class FittedClassifier(ClassifierMixin, BaseEstimator, SavableModel):  # type: i
     def _set_result(self, result: CrowdResult) -> None:
         self.result_, self.posterior_ = result, result.posterior
         if result.annotator_model is not None:
-            self.confusion_ = result.matrices()
+            self.set_confusion(result)

@@ -134,7 +134,7 @@ class HierarchicalModel(EMModel):
         super().__init__(problem)
         n_annotators, n, _ = problem.shape
         votes = problem.votes()
-        counts = problem.labels.counts(votes)
+        counts = problem.label_counts(votes)
         agreement = counts.diagonal(dim1=1, dim2=2).sum() / counts.sum()
         self.annotators = SkillPrior(problem, float(agreement))
         self.register_buffer("marginal", votes.new_full((1, 1, n), 4 / n))
@@ -159,7 +159,7 @@ class HierarchicalModel(EMModel):
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Update matrices and their prior, guesses, class shares and the share of doubt."""
         counts, guess_counts, self.guess_rate = split_counts(
-            problem.labels.counts(state), self.seen
+            problem.label_counts(state), self.seen
         )
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
@@ -243,11 +243,11 @@ class Hierarchical(IterativeAggregation):
     def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
         if super()._has_converged(problem, states, gain):
             return True
-        many = problem.table.n_items >= MANY_ITEMS
-        if self.tol == 0 or not many or gain > LARGE_GAIN * problem.table.n_labels:
+        many = problem.n_items >= MANY_ITEMS
+        if self.tol == 0 or not many or gain > LARGE_GAIN * problem.n_labels:
             return False
         before, now = (by_class(state, problem.shape[1]).sum(1) for state in states)
-        return is_stable(before, now)
+        return is_stable(problem, before, now)
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         super()._set_result(problem, model, state)

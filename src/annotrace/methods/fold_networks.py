@@ -171,8 +171,9 @@ class FoldNetworks(CrowdEstimator):
                 mixture = draw_mixture(mixup, fold[batch.item], data.random.generator)
                 rows, target = mixture.mix(rows), mixture.mix(target)
                 held_out |= held_out[:, mixture.partner]
-            losses = cross_entropy(self._networks.each(rows), target)
-            return (losses * ~held_out).sum() / len(batch.item)
+            own, _ = data.processes.rows(len(batch.item))
+            losses = cross_entropy(self._networks.each(rows[own]), target[own])
+            return (losses * ~held_out[:, own]).sum() / losses.shape[1]
 
         return objective
 

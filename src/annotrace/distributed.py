@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import torch
@@ -132,7 +132,9 @@ class JoinedProcesses(Processes):
 
     def all_rows(self, rows: Tensor) -> Tensor:
         """Return the rows (n_rows, ...) of all processes, which may differ in number, in order."""
-        sizes, padded = self._padded(rows)
+        sizes = self._sizes(rows)
+        padded = rows.new_zeros(max(sizes), *rows.shape[1:])
+        padded[: len(rows)] = rows
         found = [torch.empty_like(padded) for _ in sizes]
         with _lost_as_error():
             dist.all_gather(found, padded)
@@ -140,13 +142,18 @@ class JoinedProcesses(Processes):
 
     def rows_at_first(self, rows: Tensor) -> Tensor:
         """Return to the first process what `all_rows` returns; to others their own rows."""
-        sizes, padded = self._padded(rows)
-        found = [torch.empty_like(padded) for _ in sizes] if self.is_first else None
-        with _lost_as_error():
-            dist.gather(padded, found)
-        if found is None:
+        sizes = self._sizes(rows)
+        if not self.is_first:
+            with _lost_as_error():
+                dist.send(rows.contiguous(), 0)
             return rows
-        return torch.cat([each[:size] for each, size in zip(found, sizes, strict=True)])
+        found = rows.new_empty(sum(sizes), *rows.shape[1:])
+        own, *others = found.split(sizes)
+        own.copy_(rows)
+        with _lost_as_error():
+            for rank, part in enumerate(others, start=1):
+                dist.recv(part, rank)
+        return found
 
     def from_first(self, compute: Callable[[], T]) -> T:
         """Return to all processes what a function returns in the first one."""
@@ -208,14 +215,12 @@ class JoinedProcesses(Processes):
             # Without torchrun the store is in the first process, and has died with it.
             return self.rank <= 1
 
-    def _padded(self, rows: Tensor) -> tuple[list[int], Tensor]:
-        """Return the number of rows of each process, and own rows padded to the most of them."""
+    def _sizes(self, rows: Tensor) -> list[int]:
+        """Return the number of rows of each process."""
         sizes = torch.zeros(self.size, dtype=torch.int64)
         sizes[self.rank] = len(rows)
         numbers: list[int] = self.add_up(sizes).tolist()
-        padded = rows.new_zeros(max(numbers), *rows.shape[1:])
-        padded[: len(rows)] = rows
-        return numbers, padded
+        return numbers
 
 
 _current = Processes()
@@ -253,4 +258,7 @@ def _lost_as_error() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        # Closes the connections, for which processes that wait for this one would wait in turn.
+        with suppress(RuntimeError):
+            dist.destroy_process_group()
         raise ProcessLostError("Another process of this run has ended.") from error

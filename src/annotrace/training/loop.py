@@ -75,27 +75,29 @@ def train(
         return state.history
     run = _Run(state, settings, checkpoint, processes)
     step = _make_step(state, objective, data, len(items), settings)
-    with run.stopped_if_lost():
-        with (
-            graceful_interrupt(patient=processes.size > 1) as interrupt,
-            show_progress(verbose and processes.is_first, settings.epochs, "epoch") as progress,
-        ):
-            scored = None if score is None else _interruptible(score, interrupt)
-            while state.epoch < settings.epochs and not _out_of_patience(state, settings):
-                run.steps(step, _shuffled_batches(data, items, settings, state.epoch), interrupt)
-                try:
-                    _finish_epoch(state, scored, settings, run.started, processes)
-                except KeyboardInterrupt:
-                    if interrupt.requested:
-                        run.stop()
-                    raise
-                progress.update(state.epoch, describe_losses(state.history[-1]))
-                stop = [callback(state.history[-1]) for callback in callbacks]
-                run.stop_if_requested(interrupt)
-                if processes.any(any(stop)):
-                    break
-                run.save_every_minute()
+    with (
+        graceful_interrupt(patient=processes.size > 1) as interrupt,
+        run.stopped_if_lost(),
+        show_progress(verbose and processes.is_first, settings.epochs, "epoch") as progress,
+    ):
+        scored = None if score is None else _interruptible(score, interrupt)
+        while state.epoch < settings.epochs and not _out_of_patience(state, settings):
+            run.steps(step, _shuffled_batches(data, items, settings, state.epoch), interrupt)
+            try:
+                _finish_epoch(state, scored, settings, run.started, processes)
+            except KeyboardInterrupt:
+                if interrupt.requested:
+                    run.stop()
+                raise
+            progress.update(state.epoch, describe_losses(state.history[-1]))
+            stop = [callback(state.history[-1]) for callback in callbacks]
+            run.stop_if_requested(interrupt)
+            if processes.any(any(stop)):
+                break
+            run.save_every_minute()
         _finish(state, checkpoint, processes)
+    if interrupt.requested:
+        raise KeyboardInterrupt
     return state.history
 
 

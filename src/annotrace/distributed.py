@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -98,7 +98,7 @@ class Processes:
         """End the communication; from then on each process is by itself, except in `elect`."""
 
     def elect(self, task: str) -> bool:
-        """Return True in one of the processes that call this: in the first if it is among them.
+        """Return True in one of the processes that call this, in the first if it does so in time.
 
         A process that was not elected once is not elected again. This works after a process has
         died, with which all other methods would fail.
@@ -199,7 +199,7 @@ class JoinedProcesses(Processes):
         _current = Processes()
 
     def elect(self, task: str) -> bool:
-        """Return True in one of the processes that call this: in the first if it is among them."""
+        """Return True in one of the processes that call this, in the first if it does so in time."""
         self._may_be_elected = self._may_be_elected and self._is_elected(task)
         return self._may_be_elected
 
@@ -258,7 +258,4 @@ def _lost_as_error() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        # Closes the connections, for which processes that wait for this one would wait in turn.
-        with suppress(RuntimeError):
-            dist.destroy_process_group()
         raise ProcessLostError("Another process of this run has ended.") from error

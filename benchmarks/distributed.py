@@ -8,7 +8,8 @@
 with one message, and with --resume end as the undisturbed fit. Every other resume has one process
 or three. `hosts`: four processes of two torchruns with an address each, against one process.
 `speed`: Dawid-Skene on a million items with five million labels, by one and by two processes of one
-thread, from a table in memory to the result; CPU seconds are those of the process with most. FILE of --workload has a function `gen`.
+thread, from a table in memory to the result; CPU seconds are those of the process with most. FILE
+of --workload has a function `gen`.
 """
 
 from __future__ import annotations

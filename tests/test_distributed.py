@@ -6,10 +6,10 @@ import signal
 
 import pytest
 import torch
+from several_processes import call_in_all
 
 from annotrace.distributed import JoinedProcesses, Processes, current, joined
 from annotrace.errors import ProcessLostError
-from several_processes import call_in_all
 
 
 def all_of(size):

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from annotrace.errors import ProcessLostError
 
@@ -116,7 +117,7 @@ class JoinedProcesses(Processes):
     rank, size, local_rank : int
     """
 
-    def __init__(self, store: dist.Store, rank: int, size: int, local_rank: int) -> None:
+    def __init__(self, store: Any, rank: int, size: int, local_rank: int) -> None:
         self.rank, self.size, self.local_rank = rank, size, local_rank
         self._store, self._may_be_elected = store, True
 
@@ -199,7 +200,7 @@ class JoinedProcesses(Processes):
         _current = Processes()
 
     def elect(self, task: str) -> bool:
-        """Return True in one of the processes that call this, in the first if it does so in time."""
+        """Return True in one of the processes that call this; in the first if it does so."""
         self._may_be_elected = self._may_be_elected and self._is_elected(task)
         return self._may_be_elected
 
@@ -241,7 +242,7 @@ def joined() -> Iterator[Processes]:
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
         yield _current
         return
-    store, rank, size = next(dist.rendezvous("env://"))
+    store, rank, size = next(rendezvous("env://"))
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     # The store of torchrun serves several groups of processes; a prefix keeps them apart.
     dist.init_process_group(backend, store=store, rank=rank, world_size=size)

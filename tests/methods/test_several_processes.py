@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from several_processes import call_in_all
 
 import annotrace as at
 from annotrace.aggregation.together import fit_together
 from annotrace.distributed import joined
 from annotrace.simulate import hammer_spammers, simulate_labels
-from several_processes import call_in_all
 
 N_ITEMS, N_CLASSES = 320, 3
 # 320 items in batches of 64 are 5 steps per epoch, and 10 epochs are 50 steps.
@@ -101,7 +101,7 @@ def test_two_processes_find_what_one_does(found, name, tolerance):
 
 
 def test_a_method_that_needs_all_items_names_those_that_do_not():
-    with pytest.raises(at.errors.InputError, match="runs in one process.*dawid-skene"):
+    with pytest.raises(at.errors.InputError, match=r"runs in one process.*dawid-skene"):
         fit_together(at.aggregation.make("glad"), None, None, _Two())
 
 

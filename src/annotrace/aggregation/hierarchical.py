@@ -158,9 +158,7 @@ class HierarchicalModel(EMModel):
 
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Update matrices and their prior, guesses, class shares and the share of doubt."""
-        counts, guess_counts, self.guess_rate = split_counts(
-            problem.label_counts(state), self.seen
-        )
+        counts, guess_counts, self.guess_rate = split_counts(problem.label_counts(state), self.seen)
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
         self.annotators.update(counts)

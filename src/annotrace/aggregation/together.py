@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.registry import AGGREGATIONS
 from annotrace.crowd.problem import CrowdProblem
@@ -48,7 +52,7 @@ def fit_together(
     check_together(aggregation, processes)
     known = None if table is None else known_classes(table, gold)
 
-    def part(rank: int) -> object:
+    def part(rank: int) -> tuple[LabelTable, NDArray[Any]]:
         assert table is not None
         assert known is not None
         return item_part(table, known, rank, processes.size)

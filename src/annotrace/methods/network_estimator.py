@@ -239,9 +239,7 @@ class NetworkEstimator(CrowdEstimator):
             rows, _ = data.processes.rows(len(batch.item))
             logits = mixed_logits(self.network_, batch.inputs, mixture, rows)
             own, other = data.share(batch), data.share(mixture.partners(batch))
-            return torch.lerp(
-                self._loss(other, logits), self._loss(own, logits), mixture.weight
-            )
+            return torch.lerp(self._loss(other, logits), self._loss(own, logits), mixture.weight)
 
         return mixed_loss if mixup else plain_loss
 

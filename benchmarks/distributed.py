@@ -87,6 +87,7 @@ def work_until_killed(victim: int, step: int, where: str, arguments: list[str]) 
         nonlocal left
         left -= 1
         if left <= 0:
+            Path("killed").write_text(str(time.monotonic()))
             os.kill(os.getpid(), signal.SIGKILL)
 
     if int(os.environ["RANK"]) == victim:
@@ -105,9 +106,8 @@ def kill_once(rng: random.Random, expected: np.ndarray, n_after: int) -> dict:
     # A forward pass calls several modules, which the hook counts one by one.
     step = rng.randrange(1, N_STEPS * (6 if where == "forward" else 1))
     worker = [str(Path(__file__).resolve()), "work", str(victim), str(step), where]
-    started = time.monotonic()
     ended = launch([*worker, *FIT.split(), "--out", "run", "--quiet"], 2)
-    seconds = time.monotonic() - started
+    seconds = time.monotonic() - float(Path("killed").read_text())
     # A process that gets torchrun's SIGTERM before it notices the loss says that it stops for that.
     said = sum(ended.stderr.count(text) for text in ("Another process of", "Interrupted"))
     is_clean = ended.returncode != 0 and said == 1 and seconds < LIMIT

@@ -249,6 +249,8 @@ def joined() -> Iterator[Processes]:
     _current = JoinedProcesses(store, rank, size, int(os.environ.get("LOCAL_RANK", rank)))
     try:
         yield _current
+        if dist.is_initialized():
+            _current.leave()
     finally:
         _current = Processes()
 

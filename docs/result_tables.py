@@ -12,6 +12,9 @@ import dependence_tables
 import item_tables
 import loop_table
 import numpy as np
+import published_table
+import regional_table
+import variant_tables
 import zoo_tables
 
 from annotrace.experiments import cardiac, cifar10, digits, tables
@@ -365,12 +368,20 @@ TABLES: dict[str, Callable[[], str]] = {
     "aggregation": aggregation_table,
     "zoo-real": lambda: zoo_tables.real_table(read_runs("zoo")),
     "zoo-families": lambda: zoo_tables.families_table(read_runs("zoo")),
+    "variants": lambda: variant_tables.by_variant_table(read_runs("variants")),
+    "variants-sets": lambda: variant_tables.by_set_table(read_runs("variants")),
     **{crowd: partial(crowd_table, crowd) for crowd in CROWDS},
     "digits-one": lambda: digits_runs_table(1),
     "digits-five": lambda: digits_runs_table(5),
     "diagnosis": diagnosis_table,
     "recipe": recipe_table,
+    "published": lambda: published_table.published_table(
+        read_runs("published_settings")
+    ),
     "label-studio-loop": lambda: loop_table.loop_table(read_runs("label_studio_loop")),
+    "item-dependent": lambda: regional_table.regional_table(
+        read_runs("item_dependent")
+    ),
     "confidence": confidence_table,
     "flags": flags_table,
     "intervals": intervals_table,

@@ -22,6 +22,7 @@ METHODS = [entry.name for entry in at.list_methods()]
 QUICK = {
     "auto": {"init": "votes", "n_iter": 2},
     "crossfit": {"init": "votes", "n_iter": 2},
+    "item-dependent": {"init": "votes", "n_iter": 2},
     "oracle": {"confusion": CONFUSION},
     "trace": {"recipe": at.Recipe(n_init=1)},
     "two-stage": {"mixup": 1.0},

@@ -34,10 +34,16 @@ if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.limits import Limits
     from annotrace.methods import (
+        AnnotMix,
+        COINNet,
+        CoNAL,
         CrossFittedEM,
         CrowdClassifier,
+        CrowdLayer,
         GeneralizedEM,
         GeoCrowdLayer,
+        ItemDependentEM,
+        MaDL,
         ModelBootstrappedEM,
         Oracle,
         Recipe,
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
         SoftBootstrap,
         TraceRegularized,
         TwoStage,
+        UnionNet,
         Vanilla,
         WeightedDoctorNet,
         label_likelihood_scorer,
@@ -56,12 +63,18 @@ if TYPE_CHECKING:
     from annotrace.report import write_report
 
 __all__ = [
+    "AnnotMix",
+    "COINNet",
+    "CoNAL",
     "CrossFittedEM",
     "CrowdClassifier",
+    "CrowdLayer",
     "GeneralizedEM",
     "GeoCrowdLayer",
+    "ItemDependentEM",
     "LabelTable",
     "Limits",
+    "MaDL",
     "ModelBootstrappedEM",
     "Oracle",
     "Recipe",
@@ -69,6 +82,7 @@ __all__ = [
     "SoftBootstrap",
     "TraceRegularized",
     "TwoStage",
+    "UnionNet",
     "Vanilla",
     "WeightedDoctorNet",
     "__version__",

@@ -10,6 +10,7 @@ from annotrace.data import load_digits
 from annotrace.diagnosis import dominant_draws
 from annotrace.methods import Recipe, list_methods, make
 from annotrace.simulate import hammer_spammers, pairwise_flippers, simulate_labels
+from annotrace.training import Batch
 
 TRAINED_ONCE = {
     "structure": "full",
@@ -20,6 +21,7 @@ TRAINED_ONCE = {
 QUICK = {
     "auto": {"n_init": 1, "n_iter": 2},
     "crossfit": {"init": "votes", "n_iter": 2},
+    "item-dependent": {"init": "votes", "n_iter": 2},
     "trace": {"structure": "full", "recipe": Recipe(n_init=1, mixup=1.0)},
 }
 """Methods that train several times, in less time."""
@@ -68,6 +70,14 @@ def few_features():
 def quick_params(name, confusion):
     """Parameters with which a method fits in little time."""
     return {"confusion": confusion} if name == "oracle" else QUICK.get(name, {})
+
+
+def whole_batch(table, inputs=None):
+    """All items of a table with their labels, as one batch."""
+    codes = (torch.from_numpy(part.astype(np.int64)) for part in (table.annotator, table.label))
+    row = torch.from_numpy(table.item.astype(np.int64))
+    inputs = torch.zeros(table.n_items, 1) if inputs is None else inputs
+    return Batch(inputs, torch.arange(table.n_items), row, *codes)
 
 
 def built(name, table, **params):

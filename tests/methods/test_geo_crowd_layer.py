@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
+from crowds import whole_batch
 
 import annotrace as at
 from annotrace.methods.geo_crowd_layer import GeoCrowdLayer, log_determinant
-from annotrace.training import Batch
 
 
 def small_model(**params):
@@ -16,12 +16,6 @@ def small_model(**params):
     matrices = torch.softmax(torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(0)), 2)
     model.annotator_model_.set_matrices(matrices)
     return model, matrices.double().numpy()
-
-
-def batch_of(table):
-    codes = (torch.from_numpy(part.astype(np.int64)) for part in (table.annotator, table.label))
-    item = torch.arange(table.n_items)
-    return Batch(torch.zeros(3, 1), item, torch.from_numpy(table.item.astype(np.int64)), *codes)
 
 
 @pytest.mark.parametrize("volume", ["F", "W"])
@@ -39,12 +33,23 @@ def test_the_loss_is_cross_entropy_minus_the_log_volume(volume):
     if volume == "W":
         gram = sum(matrix @ matrix.T for matrix in matrices)
     expected = -np.log(likelihoods).sum() / 3 - 0.5 * np.linalg.slogdet(gram)[1]
-    loss = model._loss(batch_of(table), logits)
+    loss = model._loss(whole_batch(table), logits)
     assert loss.item() == pytest.approx(expected, abs=1e-3)
 
 
 def test_the_log_determinant_of_a_singular_matrix_is_finite():
     assert torch.isfinite(log_determinant(torch.zeros(3, 3)))
+
+
+@pytest.mark.parametrize("volume", ["F", "W"])
+def test_the_loss_is_the_same_in_half_precision(volume):
+    model, _ = small_model(volume=volume, lam=0.5)
+    # At the start predictions are nearly equal, and their product is nearly singular.
+    logits = 0.01 * torch.tensor([[1.0, 0.2, -1.0], [0.3, 2.0, 0.1], [-0.5, 0.4, 0.9]])
+    batch = whole_batch(model.table_)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model._loss(batch, logits)
+    assert loss.item() == pytest.approx(model._loss(batch, logits).item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("volume", ["F", "W"])

@@ -16,6 +16,12 @@ from annotrace.training import best_epoch
 NAMES = [
     "trace",
     "geo-crowd-layer",
+    "crowd-layer",
+    "union-net",
+    "conal",
+    "madl",
+    "annot-mix",
+    "coin-net",
     "gem",
     "mbem",
     "single-cm",

@@ -57,8 +57,9 @@ CHECKPOINT = "checkpoint.bin"
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="auto, crossfit, trace, geo-crowd-layer, gem, mbem, single-cm, wdn, soft-bootstrap, "
-    "vanilla, two-stage or oracle. The default, auto, is the recommended recipe.",
+    help="auto, crossfit, trace, geo-crowd-layer, crowd-layer, union-net, conal, madl, annot-mix, "
+    "coin-net, gem, mbem, single-cm, wdn, soft-bootstrap, vanilla, two-stage, item-dependent or "
+    "oracle. The default, auto, is the recommended recipe.",
 )
 @click.option(
     "--recipe/--no-recipe",

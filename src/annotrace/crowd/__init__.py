@@ -6,6 +6,7 @@ from annotrace.crowd.em import expected_counts, posterior
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.losses import crowd_nll, joint_nll, label_log_likelihood, trace_regularized_nll
 from annotrace.crowd.pool import pooled_confusion
+from annotrace.crowd.regional import RegionalAnnotators
 from annotrace.crowd.result import CrowdResult
 from annotrace.crowd.structures import STRUCTURES
 
@@ -17,6 +18,7 @@ __all__ = [
     "FixedMatrices",
     "LabelIndex",
     "MatrixModel",
+    "RegionalAnnotators",
     "crowd_nll",
     "expected_counts",
     "joint_nll",

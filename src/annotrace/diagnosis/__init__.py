@@ -9,6 +9,7 @@ from annotrace.diagnosis.agreement import (
 )
 from annotrace.diagnosis.calibration import calibration_error, reliability_curve
 from annotrace.diagnosis.confidence import calibrated_posterior, confidence
+from annotrace.diagnosis.failing_regions import FailingRegion, failing_regions
 from annotrace.diagnosis.fitted import FittedCrowd
 from annotrace.diagnosis.flags import Flag
 from annotrace.diagnosis.metrics import (
@@ -27,6 +28,7 @@ from annotrace.diagnosis.wording import describe_flags, describe_reason
 
 __all__ = [
     "Diagnosis",
+    "FailingRegion",
     "FittedCrowd",
     "Flag",
     "Reason",
@@ -41,6 +43,7 @@ __all__ = [
     "diagnose",
     "dominance_margins",
     "dominant_draws",
+    "failing_regions",
     "fleiss_kappa",
     "is_diagonally_dominant",
     "is_permuted",

@@ -17,7 +17,8 @@ from annotrace.experiments.results import Result
 from annotrace.experiments.simulated import FLIPPERS, N_ANNOTATORS, perform, qualifying_seeds
 from annotrace.methods import list_methods
 
-METHODS = tuple(method.name for method in list_methods())
+# Errors of its annotators do not depend on the item: `item-dependent` would be `crossfit`.
+METHODS = tuple(method.name for method in list_methods() if method.name != "item-dependent")
 SKILL = 0.4
 SEEDS = 3
 

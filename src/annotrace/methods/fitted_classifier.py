@@ -17,12 +17,17 @@ from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.saving import SavableModel
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.result import CrowdResult
-from annotrace.data import EncoderRecord
+from annotrace.data import EncoderRecord, ItemSource
 from annotrace.data.augmentation import mirror
 from annotrace.errors import InputError
+from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import check_names, plain_names
 from annotrace.methods.inputs import Items, has_several_annotators, rows_to_predict
-from annotrace.methods.new_labels import mean_log_likelihood_of_new, posterior_of_new
+from annotrace.methods.new_labels import (
+    known_annotators,
+    mean_log_likelihood_of_new,
+    posterior_of_new,
+)
 from annotrace.networks import Backbone, Bags, build_backbone
 from annotrace.networks.text import texts_with_saved_codes
 from annotrace.training import (
@@ -102,6 +107,17 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
                 "use `predict_proba`, or a method with `confusion_`."
             )
         return posterior_of_new(self, X, y, items)
+
+    def annotators_for(self, source: ItemSource, table: LabelTable) -> AnnotatorModel:
+        """Return the model of a table's annotators on new items, matched by name.
+
+        Parameters
+        ----------
+        source : ItemSource
+        table : LabelTable
+            Item k is row k of the source.
+        """
+        return known_annotators(self, table)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, items: Items = None) -> float:
         """Return the accuracy on true classes, or the mean log-likelihood of labels.

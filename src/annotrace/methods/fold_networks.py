@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
-from annotrace.methods.class_repair import minimum_gain
-from annotrace.methods.held_out_em import HeldOutEM
-from annotrace.methods.recipe import MIXUPS
+from annotrace.methods.search import Candidate
 from annotrace.methods.targets import cross_entropy
 from annotrace.methods.warm_start import Previous
 from annotrace.networks import Bags, Ensemble, build_backbone
-from annotrace.parameters import AtLeastTwo, NotNegative
+from annotrace.networks.backbones import WIDTH
+from annotrace.parameters import AtLeastTwo
 from annotrace.training import (
     Batch,
     CrowdData,
@@ -33,8 +33,35 @@ from annotrace.training import (
 )
 
 MAX_EPOCHS = 60
-PATIENCE = 5
-FRESH_WEIGHT = 0.5
+PATIENCE = 6
+TOGETHER, APART = 5, 3
+"""Folds of networks that train together, and of those that train one after the other."""
+
+FoldLoss: TypeAlias = Callable[[Batch, Tensor], Tensor]
+"""From a batch and the logits of all networks, (n_folds, n_rows, n_classes), to a loss."""
+
+
+class Round(NamedTuple):
+    """One training of the networks of all folds.
+
+    Attributes
+    ----------
+    networks : Ensemble
+        Network k has not learned from the items of fold k.
+    logits : Tensor of shape (n_items, n_classes)
+        Out of fold.
+    epochs : int
+        That the networks were trained for.
+    history : list of Epoch
+    annotators : AnnotatorModel or None
+        What was trained along with the networks.
+    """
+
+    networks: Ensemble
+    logits: Tensor
+    epochs: int
+    history: list[Epoch]
+    annotators: AnnotatorModel | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -43,35 +70,42 @@ class FoldNetworks(CrowdEstimator):
 
     Parameters
     ----------
-    n_folds : int
-    mixup : float or "auto"
-        Learn from mixtures of two items, weighted by Beta(mixup, mixup); 0 for none. "auto" trains
-        first with 1 and then with 0, and takes 0 if that explains held-out labels significantly
-        better: mixtures of few features lie where other classes are.
+    n_folds : int, optional
+        By default 5 for perceptrons, which train together, and 3 for other networks.
     **others
         See `CrowdEstimator`.
 
     Attributes
     ----------
     fold_ : ndarray of shape (n_items,)
-    epochs_ : int
-        Per training after the first, as given or found.
-    mixup_ : float
-        As given or found.
+    chosen_ : dict
+        How the networks learn: see `annotrace.methods.search.Candidate`.
+    n_rounds_ : int
+        Rounds of training whose networks are averaged.
     """
 
-    n_folds: AtLeastTwo = 5
-    mixup: NotNegative | Literal["auto"] = "auto"
+    n_folds: AtLeastTwo | None = None
+
+    @property
+    def _n_folds(self) -> int:
+        if self.n_folds is not None:
+            return self.n_folds
+        return TOGETHER if self._are_perceptrons() else APART
+
+    def _are_perceptrons(self) -> bool:
+        is_image = self.input_kind_ == "array" and len(self.input_shape_) > 1
+        return self.backbone in ("mlp", "linear") or (self.backbone == "auto" and not is_image)
 
     def _build_modules(self, device: torch.device) -> None:
         super()._build_modules(device)
         self._previous: Previous | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
-        if self._networks.size != self.n_folds:
+        if self._networks.size != self._n_folds * self.n_rounds_:
+            n_folds = self._networks.size // self.n_rounds_
             raise InputError(
-                f"Expected `n_folds` to be {self._networks.size}, as in the last fit, but got "
-                f"{self.n_folds}: fit with `warm_start=False`."
+                f"Expected `n_folds` to be {n_folds}, as in the last fit, but got "
+                f"{self._n_folds}: fit with `warm_start=False`."
             )
         self._previous = previous
 
@@ -80,113 +114,120 @@ class FoldNetworks(CrowdEstimator):
         assert isinstance(self.network_, Ensemble)
         return self.network_
 
+    def _build_network(self, data: CrowdData) -> nn.Module:
+        return self._new_networks(data, Candidate())
+
+    def _new_networks(self, data: CrowdData, candidate: Candidate) -> Ensemble:
+        build = partial(self._ensemble, candidate=candidate, n_rounds=1)
+        networks = self._new_network(data, build)
+        assert isinstance(networks, Ensemble)
+        return networks
+
     def _network_for(self, sample: Tensor | Bags) -> Ensemble:
-        return Ensemble(
-            [build_backbone(self.backbone, sample, self._n_outputs()) for _ in range(self.n_folds)]
-        )
+        return self._ensemble(sample, Candidate(**self.chosen_), self.n_rounds_)
+
+    def _ensemble(self, sample: Tensor | Bags, candidate: Candidate, n_rounds: int) -> Ensemble:
+        backbone = self.backbone if candidate.backbone == "own" else candidate.backbone
+        build = partial(build_backbone, backbone, sample, self._n_outputs())
+        networks = [
+            build(scaling=candidate.scaling, width=candidate.width)
+            for _ in range(n_rounds * self._n_folds)
+        ]
+        return Ensemble(networks, n_rounds)
 
     def _claimed_size(self) -> int:
-        return self.n_folds * super()._claimed_size()
+        width = max(self.chosen_["width"], WIDTH) // WIDTH
+        return self._n_folds * self.n_rounds_ * width * super()._claimed_size()
 
     def _assign_folds(self, seed: int) -> NDArray[np.int64]:
         """Assign items to folds at random, those of a previous fit to the same fold."""
         n_items = self.table_.n_items
         fold = np.empty(n_items, np.int64)
-        fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self.n_folds
+        fold[np.random.default_rng(seed).permutation(n_items)] = np.arange(n_items) % self._n_folds
         if self._previous is None:
             return fold
         before = self._previous.folds(self.table_)
         return np.where(before >= 0, before, fold)
 
-    def _forget_half(self, data: CrowdData) -> None:
-        """Average the networks with fresh ones, so that they forget their last targets."""
-        fresh = self._build_network(data)
-        assert isinstance(fresh, Ensemble)
-        self._networks.shrink_towards(fresh, FRESH_WEIGHT)
+    # Training
 
-    def _fit_networks(
-        self, data: CrowdData, inner: HeldOutEM, settings: Settings, number: int
-    ) -> list[Epoch]:
-        """Train each network on the posterior of the items outside its fold.
-
-        The first training, with mixup and without unless that is given, stops where the labels of
-        held-out items are explained best, unless the epochs are given; the others are half as long.
-        """
-        if number == 0 and self._previous is None:
-            return self._choose_mixup(data, inner, settings)
-        if number == 0:
-            earlier = getattr(self, "mixup_", MIXUPS[0]), getattr(self, "epochs_", 2)
-            self.mixup_ = earlier[0] if self.mixup == "auto" else float(self.mixup)
-            self.epochs_ = self.epochs or earlier[1]
-        part = replace(settings, epochs=self.epochs_, seed=settings.seed + 7919 * number)
-        return self._run_networks(data, inner, part)
-
-    def _choose_mixup(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
-        """Train for the first time; if `mixup` is "auto", use none where significantly better."""
-        self.mixup_ = MIXUPS[0] if self.mixup == "auto" else float(self.mixup)
-        fresh = copy.deepcopy(self.network_)
-        history = self._first_training(data, inner, settings)
-        if self.mixup != "auto":
-            return history
-        loss = inner.score(self._oof_logits(data))
-        kept = self.mixup_, self.epochs_, self.network_
-        self.mixup_, self.network_ = MIXUPS[1], fresh
-        without = self._first_training(data, inner, settings)
-        gain = loss - inner.score(self._oof_logits(data))
-        if gain > minimum_gain(self.table_.n_labels):
-            return without
-        self.mixup_, self.epochs_, self.network_ = kept
-        return history
-
-    def _first_training(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> list[Epoch]:
-        if self.epochs is not None:
-            self.epochs_ = self.epochs
-            return self._run_networks(data, inner, replace(settings, epochs=2 * self.epochs))
-        part = replace(settings, epochs=MAX_EPOCHS, patience=PATIENCE)
-        history = self._run_networks(data, inner, part, lambda: inner.score(self._oof_logits(data)))
-        best = best_epoch(history)
-        assert best is not None
-        self.epochs_ = max(2, (best.number + 1) // 2)
-        return history
-
-    def _run_networks(
+    def _train_networks(
         self,
         data: CrowdData,
-        inner: HeldOutEM,
+        candidate: Candidate,
         settings: Settings,
-        score: Callable[[], float] | None = None,
-    ) -> list[Epoch]:
-        objective = self._objective(data, inner.posterior.float().to(data.device))
-        return self._run(self._networks, objective, data, self._labelled(), settings, score)
+        loss: FoldLoss,
+        score: Callable[[Tensor], float] | None,
+        annotators: AnnotatorModel | None = None,
+    ) -> Round:
+        """Train new networks; with a score of out-of-fold logits, keep the best epoch.
 
-    def _objective(self, data: CrowdData, targets: Tensor) -> Callable[[Batch], Tensor]:
-        fold = torch.from_numpy(self.fold_).to(data.device)
-        network = torch.arange(self.n_folds, device=data.device)[:, None]
-        mixup = self.mixup_
+        `annotators` is trained along with the networks.
+        """
+        networks = self._new_networks(data, candidate)
+        learned = nn.ModuleList([networks] if annotators is None else [networks, annotators])
+        part = replace(settings, weight_decay=max(settings.weight_decay, candidate.weight_decay))
+        score_now = None
+        if score is not None:
+            part = replace(part, epochs=min(MAX_EPOCHS, settings.epochs), patience=PATIENCE)
+            score_now = lambda: score(self._oof_logits(data, networks))  # noqa: E731
+        objective = _mixed(networks, loss, candidate.mixup, data)
+        augment = data.augment
+        data.augment = augment if candidate.backbone == "own" else None
+        history = self._run(learned, objective, data, self._labelled(), part, score_now)
+        data.augment = augment
+        best = best_epoch(history)
+        epochs = part.epochs if best is None else best.number
+        return Round(networks, self._oof_logits(data, networks), epochs, history, annotators)
 
-        def objective(batch: Batch) -> Tensor:
-            held_out = fold[batch.item] == network
-            rows, target = self._networks.stage(batch.inputs), targets[batch.item]
-            if mixup:
-                mixture = draw_mixture(mixup, fold[batch.item], data.random.generator)
-                rows, target = mixture.mix(rows), mixture.mix(target)
-                held_out |= held_out[:, mixture.partner]
-            own, _ = data.processes.rows(len(batch.item))
-            losses = cross_entropy(self._networks.each(rows[own]), target[own])
-            return (losses * ~held_out[:, own]).sum() / losses.shape[1]
+    def _posterior_loss(self, data: CrowdData, posterior: Tensor) -> FoldLoss:
+        """Return the cross-entropy of a posterior, (n_items, n_classes), outside each fold."""
+        fold, networks = self._folds(data), self._fold_numbers(data)
+        targets = posterior.float().to(data.device)
 
-        return objective
+        def loss(batch: Batch, logits: Tensor) -> Tensor:
+            held_out = fold[batch.item] == networks
+            losses = cross_entropy(logits, targets[batch.item])
+            return (losses * ~held_out).sum() / len(batch.item)
 
-    def _oof_logits(self, data: CrowdData) -> Tensor:
-        """Return the logits of each item by the network that did not learn from it."""
-        fold = torch.from_numpy(self.fold_).to(data.device)
-        networks = self._networks.eval()
+        return loss
+
+    def _folds(self, data: CrowdData) -> Tensor:
+        return torch.from_numpy(self.fold_).to(data.device)
+
+    def _fold_numbers(self, data: CrowdData) -> Tensor:
+        return torch.arange(self._n_folds, device=data.device)[:, None]
+
+    def _oof_logits(self, data: CrowdData, networks: Ensemble) -> Tensor:
+        """Return the logits of each item by the networks that did not learn from it."""
+        fold, networks = self._folds(data), networks.eval()
 
         def logits(item: Tensor) -> Tensor:
             with autocast(data.device, self.precision):
                 each = self._over_views(
-                    lambda rows: networks.each(networks.stage(rows)), data.inputs(item)
+                    lambda rows: networks.by_place(networks.stage(rows)), data.inputs(item)
                 )
             return each[fold[item], torch.arange(len(item), device=item.device)]
 
         return check_finite(data.map(logits).cpu().double())
+
+
+def _mixed(
+    networks: Ensemble, loss: FoldLoss, mixup: float, data: CrowdData
+) -> Callable[[Batch], Tensor]:
+    """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0.
+
+    Only inputs and losses are mixed: the labels of an item reach the networks outside its fold
+    alone, also if its partner is in another fold.
+    """
+
+    def plain_loss(batch: Batch) -> Tensor:
+        return loss(batch, networks.each(networks.stage(batch.inputs)))
+
+    def mixed_loss(batch: Batch) -> Tensor:
+        mixture = draw_mixture(mixup, torch.zeros_like(batch.item), data.random.generator)
+        logits = networks.each(mixture.mix(networks.stage(batch.inputs)))
+        own, other = loss(batch, logits), loss(mixture.partners(batch), logits)
+        return torch.lerp(other, own, mixture.weight)
+
+    return mixed_loss if mixup else plain_loss

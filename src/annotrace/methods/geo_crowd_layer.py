@@ -10,7 +10,8 @@ Both criteria identify the truth up to the order of classes: F if some items are
 each class, W if some annotator is nearly perfect on each. The initial diagonal decides the order.
 
 Use "F" where classes are well separated, "W" where there are a few experts. With ``lam=0`` it is
-the plain crowd layer (Rodrigues and Pereira, AAAI 2018) with matrices whose rows sum to one.
+the plain crowd layer (Rodrigues and Pereira, AAAI 2018) with matrices whose rows sum to one;
+`CrowdLayer` has that paper's own weights, which a softmax follows.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class GeoCrowdLayer(NetworkEstimator):
     volume : {"F", "W"}
         Of the predictions, or of the confusion matrices.
     lam : float
-        Weight of the log-volume, the paper's .001 by default; 0 for the plain crowd layer.
+        Weight of the log-volume, the paper's .001 by default; 0 for none.
     confusion_lr, diagonal
         As in `TraceRegularized`.
     **others
@@ -70,11 +71,13 @@ class GeoCrowdLayer(NetworkEstimator):
         return nll - self.lam * self._log_volume(logits) if self.lam else nll
 
     def _log_volume(self, logits: Tensor) -> Tensor:
-        if self.volume == "F":
-            predictions = torch.softmax(logits.float(), 1)
-            return log_determinant(predictions.T @ predictions)
-        matrices = self._layer.log_matrices().exp()
-        return log_determinant(torch.einsum("rij,rkj->ik", matrices, matrices))
+        # In half precision rounding can make the product indefinite, and its determinant NaN.
+        with torch.autocast(logits.device.type, enabled=False):
+            if self.volume == "F":
+                predictions = torch.softmax(logits.float(), 1)
+                return log_determinant(predictions.T @ predictions)
+            matrices = self._layer.log_matrices().exp()
+            return log_determinant(torch.einsum("rij,rkj->ik", matrices, matrices))
 
     @property
     def _layer(self) -> Confusion:

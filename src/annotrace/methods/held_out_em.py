@@ -41,6 +41,7 @@ from annotrace.labels.table import LabelTable
 from annotrace.methods.class_repair import minimum_gain
 
 N_ITER = 20
+SHORT = 6
 CALIBRATE_EVERY = 5
 # Beside a classifier fewer items need to be doubtful than without. Accuracy of the posterior, given
 # the classifier, on three simulated panels with shared errors and on sentiment sentences: .851,
@@ -116,8 +117,24 @@ class HeldOutEM:
         if self.label_loss - with_doubt.label_loss > minimum_gain(self.table.n_labels):
             vars(self).update(vars(with_doubt))
 
-    def _iterate(self, logits: Tensor) -> None:
-        for step in range(N_ITER):
+    def restart(self, logits: Tensor) -> None:
+        """Start from a classifier's predictions, whatever came before, and run."""
+        logits = logits.to(self.problem.dtype)
+        self.set_posterior(torch.softmax(logits, 1))
+        self.count_matrices(self.posterior)
+        self.run(logits)
+
+    def evaluate(self, logits: Tensor) -> float:
+        """Return the loss per label after a short restart from a classifier's predictions."""
+        short = copy.copy(self)
+        logits = logits.to(self.problem.dtype)
+        short.count_matrices(torch.softmax(logits, 1))
+        short._assume_clear()
+        short._iterate(logits, SHORT)
+        return short.label_loss
+
+    def _iterate(self, logits: Tensor, n_iter: int = N_ITER) -> None:
+        for step in range(n_iter):
             likelihood = self._likelihood()
             if step % CALIBRATE_EVERY == 0:
                 self.temperature = self._best_temperature(logits, likelihood)

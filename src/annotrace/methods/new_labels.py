@@ -14,6 +14,7 @@ from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.dependent_annotators import design_effect
 from annotrace.crowd.em import item_log_likelihood, posterior
 from annotrace.crowd.losses import label_log_likelihood
+from annotrace.data import ItemSource
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
@@ -23,9 +24,9 @@ from annotrace.methods.warm_start import matrices_by_name
 
 def posterior_of_new(estimator: Any, X: Any, y: Any, items: Items) -> NDArray[Any]:
     """Return class probabilities of new items; see `CrowdEstimator.posterior`."""
-    log_p, table = _match_new(estimator, X, y, items)
+    source, log_p, table = _match_new(estimator, X, y, items)
     table = known_class_codes(table, estimator.table_.classes)
-    likelihood = item_log_likelihood(_known_annotators(estimator, table), table)
+    likelihood = item_log_likelihood(estimator.annotators_for(source, table), table)
     correlation = estimator.annotator_model_.correlation or 0.0
     likelihood /= design_effect(correlation, table.labels_per_item())[:, None]
     return posterior(log_p, torch.from_numpy(likelihood)).numpy()
@@ -35,7 +36,7 @@ def mean_log_likelihood_of_new(
     estimator: Any, X: Any, y: Any, items: Items, sample_weight: Any
 ) -> float:
     """Return the mean log-likelihood of the labels of new items; see `CrowdEstimator.score`."""
-    log_p, table = _match_new(estimator, X, y, items)
+    source, log_p, table = _match_new(estimator, X, y, items)
     if table.n_labels == 0:
         raise InputError("The table has no labels: there is nothing to score.")
     label = torch.from_numpy(look_up(table.classes, estimator.table_.classes)[table.label])
@@ -43,19 +44,26 @@ def mean_log_likelihood_of_new(
     known = label >= 0
     log_likelihood = torch.full((len(label),), FixedMatrices.SMALLEST, dtype=log_p.dtype).log()
     log_likelihood[known] = label_log_likelihood(
-        log_p, _known_annotators(estimator, table), row[known], annotator[known], label[known]
+        log_p,
+        estimator.annotators_for(source, table),
+        row[known],
+        annotator[known],
+        label[known],
+        torch.arange(len(log_p)),
     )
     weights = None if sample_weight is None else np.asarray(sample_weight)[table.item]
     return float(np.average(log_likelihood.numpy(), weights=weights))
 
 
-def _match_new(estimator: Any, X: Any, y: Any, items: Items) -> tuple[Tensor, LabelTable]:
-    """Return the classifier's log-probabilities of new rows, and the labels of these rows."""
+def _match_new(
+    estimator: Any, X: Any, y: Any, items: Items
+) -> tuple[ItemSource, Tensor, LabelTable]:
+    """Return new rows, the classifier's log-probabilities of them, and their labels."""
     source, table = match(clone(estimator), X, y, items, estimator.table_.classes)
-    return torch.from_numpy(estimator.predict_proba(source)).clamp_min(1e-300).log(), table
+    return source, torch.from_numpy(estimator.predict_proba(source)).clamp_min(1e-300).log(), table
 
 
-def _known_annotators(estimator: Any, table: LabelTable) -> FixedMatrices:
+def known_annotators(estimator: Any, table: LabelTable) -> FixedMatrices:
     """Return the matrices of a table's annotators by name; the pool's for new ones.
 
     If the method does not model annotators, every label is the true class.

@@ -28,6 +28,7 @@ from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.losses import trace_regularized_nll
 from annotrace.crowd.sparse_confusion import Parametrization
 from annotrace.crowd.structures import STRUCTURES
+from annotrace.labels import LabelTable
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
 from annotrace.parameters import Natural, NotNegative, Positive
@@ -133,21 +134,50 @@ class TraceRegularized(NetworkEstimator):
         }
 
     def _make_annotators(self, structure: str) -> AnnotatorModel:
-        table, n_labelled = self.table_, len(self._labelled())
-        in_batch = self._settings(0).batch_size * table.n_labels / n_labelled
-        n_weights = table.n_annotators * table.n_classes**2
-        return STRUCTURES.make(
-            structure,
-            table.n_annotators,
-            table.n_classes,
-            n_items=table.n_items,
+        return make_annotators(
+            self.table_,
+            len(self._labelled()),
+            self._settings(0).batch_size,
+            structure=structure,
             parametrization=self.parametrization,
             diagonal=self._or_protocol("diagonal"),
             lr_scale=self._or_protocol("confusion_lr"),
-            sparse=table.n_annotators > in_batch and n_weights > SPARSE_ABOVE,
-            frequency=torch.from_numpy(table.labels_per_annotator() / n_labelled).float(),
         )
 
     def _build_modules(self, device: torch.device) -> None:
         chosen = getattr(self, "chosen_", None) or {k: v[0] for k, v in self.options().items()}
         self.annotator_model_ = self._make_annotators(chosen["structure"]).to(device)
+
+
+def make_annotators(
+    table: LabelTable, n_labelled: int, batch_size: int, *, n_folds: int = 1, **options: Any
+) -> AnnotatorModel:
+    """Return an annotator model for the labels of a table, sparse if that is faster.
+
+    Parameters
+    ----------
+    table : LabelTable
+    n_labelled : int
+        Items to learn from.
+    batch_size : int
+    n_folds : int
+        If more than one, annotator r of fold k is number k * n_annotators + r and sees the labels
+        of all other folds.
+    **options
+        `structure` and the keywords of `Confusion`.
+    """
+    # Of the labels of an item, n_folds - 1 of n_folds rows see each.
+    seen = (n_folds - 1) / n_folds**2 if n_folds > 1 else 1.0
+    frequency = seen * table.labels_per_annotator() / n_labelled
+    n_annotators = n_folds * table.n_annotators
+    in_batch = batch_size * max(n_folds - 1, 1) * table.n_labels / n_labelled
+    n_weights = n_annotators * table.n_classes**2
+    return STRUCTURES.make(
+        options.pop("structure"),
+        n_annotators,
+        table.n_classes,
+        n_items=table.n_items,
+        sparse=n_annotators > in_batch and n_weights > SPARSE_ABOVE,
+        frequency=torch.from_numpy(frequency).float().repeat(n_folds),
+        **options,
+    )

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from annotrace.errors import InputError
 from annotrace.networks.architectures import cnn4, mlp, resnet9, resnet50
 from annotrace.networks.bags import Bags
-from annotrace.networks.inputs import ImageInput, fit_standardize
+from annotrace.networks.inputs import ImageInput, Scaling, fit_standardize
 from annotrace.networks.text import fit_text_layer
 
 Backbone: TypeAlias = str | nn.Module
@@ -25,12 +25,20 @@ _IMAGE_NETWORKS: dict[str, Callable[[int, int], nn.Module]] = {
     "resnet50": resnet50,
 }
 BACKBONES = ("linear", "mlp", *_IMAGE_NETWORKS)
+WIDTH = 128
 _TEXT_WIDTH, _TEXT_STD = 32, 0.5
 _MIN_SIDE = {"cnn": 4, "cnn-wide": 4, "resnet9": 8, "resnet50": 1}
 """Minimum height and width of images: pooling reduces them to one pixel."""
 
 
-def build_backbone(backbone: Backbone, sample: Tensor | Bags, n_classes: int) -> nn.Module:
+def build_backbone(
+    backbone: Backbone,
+    sample: Tensor | Bags,
+    n_classes: int,
+    *,
+    scaling: Scaling = "feature",
+    width: int = WIDTH,
+) -> nn.Module:
     """Return a network that maps stored rows to logits.
 
     Parameters
@@ -43,6 +51,10 @@ def build_backbone(backbone: Backbone, sample: Tensor | Bags, n_classes: int) ->
         Stored rows, from which mean and standard deviation are estimated, or texts, whose n-grams
         are used. If it is on the meta device, your own module is not tried on it.
     n_classes : int
+    scaling : {"feature", "common"}
+        How "mlp" and "linear" scale features; see `fit_standardize`.
+    width : int
+        Of the hidden layer of "mlp" on features.
 
     Returns
     -------
@@ -70,9 +82,9 @@ def build_backbone(backbone: Backbone, sample: Tensor | Bags, n_classes: int) ->
         return nn.Sequential(stage, standardize, network)
     if name in ("linear", "mlp"):
         rows = sample.flatten(1)
-        hidden = () if name == "linear" else (128,)
+        hidden = () if name == "linear" else (width,)
         network = mlp(rows.shape[1], n_classes, hidden)
-        return nn.Sequential(nn.Flatten(), fit_standardize(rows), network)
+        return nn.Sequential(nn.Flatten(), fit_standardize(rows, scaling), network)
     raise InputError(
         f"Expected `backbone` to be a torch module, 'auto' or one of {', '.join(BACKBONES)}, "
         f"but got {backbone!r}."

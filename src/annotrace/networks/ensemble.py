@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,6 +23,9 @@ class Ensemble(nn.Module):
     ----------
     networks : sequence of nn.Module
         As `build_backbone` returns them: input stages, then the body.
+    n_rounds : int
+        The networks are of so many rounds of training, those of the first round first. Those of
+        different rounds with the same place are averaged before the temperature applies.
 
     Attributes
     ----------
@@ -31,9 +35,9 @@ class Ensemble(nn.Module):
 
     temperature: Tensor
 
-    def __init__(self, networks: Sequence[nn.Module]) -> None:
+    def __init__(self, networks: Sequence[nn.Module], n_rounds: int = 1) -> None:
         super().__init__()
-        self.size = len(networks)
+        self.size, self.n_rounds = len(networks), n_rounds
         *stages, _ = networks[0].children()
         first = [next(network.children()) for network in networks]
         texts = [layer for layer in first if isinstance(layer, TextLayer)]
@@ -41,6 +45,33 @@ class Ensemble(nn.Module):
         bodies = [list(network.children())[-1] for network in networks]
         self.bodies = _Stacked(bodies) if _is_perceptron(bodies[0]) else _Separate(bodies)
         self.register_buffer("temperature", torch.ones((), device="cpu"))
+
+    @classmethod
+    def joined(cls, rounds: Sequence[Ensemble]) -> Ensemble:
+        """Return one ensemble of several rounds of networks with the same input stages."""
+        joined = copy.deepcopy(rounds[0])
+        joined.size, joined.n_rounds = sum(each.size for each in rounds), len(rounds)
+        if isinstance(joined.stage, TextLayer):
+            _join_parameters(joined.stage, [each.stage for each in rounds], 1)
+        if isinstance(joined.bodies, _Stacked):
+            _join_parameters(joined.bodies, [each.bodies for each in rounds], 0)
+        else:
+            joined.bodies = _Separate([body for each in rounds for body in each.bodies])
+        return joined
+
+    def by_place(self, rows: Tensor) -> Tensor:
+        """Return the logits of each place, averaged over rounds, (n_places, n_rows, n_classes).
+
+        Parameters
+        ----------
+        rows : Tensor of shape (n_rows, ...)
+            The output of `stage`.
+        """
+        logits = self.each(rows)
+        if self.n_rounds == 1:
+            return logits
+        by_round = logits.view(self.n_rounds, -1, *logits.shape[1:])
+        return by_round.float().log_softmax(-1).mean(0)
 
     def each(self, rows: Tensor) -> Tensor:
         """Return the logits of every network, shape (n_networks, n_rows, n_classes).
@@ -57,28 +88,11 @@ class Ensemble(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return the log of the mean class probabilities, shape (n_rows, n_classes)."""
-        logits = self.each(self.stage(inputs))
+        logits = self.by_place(self.stage(inputs))
         # In float32 the sum over networks depends on the position in the array.
         wide = logits.float() if logits.device.type == "mps" else logits.double()
         log_p = (wide / self.temperature).log_softmax(2)
         return log_p.logsumexp(0) - math.log(len(log_p))
-
-    @torch.no_grad()
-    def shrink_towards(self, fresh: Ensemble, share: float) -> None:
-        """Interpolate all weights towards those of a newly initialised ensemble.
-
-        A network that continues training remembers its previous targets, and a new one starts from
-        nothing. Halfway between, it learns as well as a new one in half the time (Ash and Adams,
-        NeurIPS 2020).
-
-        Parameters
-        ----------
-        fresh : Ensemble
-        share : float
-            0 keeps the weights, 1 replaces them.
-        """
-        for own, other in zip(self.parameters(), fresh.parameters(), strict=True):
-            own.lerp_(other, share)
 
 
 def max_saved_size(state: Mapping[str, Tensor]) -> int:
@@ -89,6 +103,17 @@ def max_saved_size(state: Mapping[str, Tensor]) -> int:
     # The layer of texts is all that a linear network has: (n_ngrams, n_networks, width).
     of_texts = texts.shape[1] if texts is not None and texts.dim() == 3 else 0
     return max(len(separate), stacked, of_texts)
+
+
+def _join_parameters(joined: nn.Module, parts: Sequence[nn.Module], dim: int) -> None:
+    """Replace each parameter by those of all parts, joined along a dimension.
+
+    Biases of texts have one dimension fewer than weights: theirs is the one before.
+    """
+    for name, parameter in joined.named_parameters():
+        own = [dict(part.named_parameters())[name].detach() for part in parts]
+        place = min(dim, parameter.dim() - 2)
+        parameter.data = torch.cat(own, place)
 
 
 class _Separate(nn.ModuleList):

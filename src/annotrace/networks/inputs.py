@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import torch
 from torch import Tensor, nn
 
 from annotrace.data.augmentation import as_channels_first, image_layout
+
+Scaling: TypeAlias = Literal["feature", "common"]
 
 
 class ImageInput(nn.Module):
@@ -52,16 +56,22 @@ class Standardize(nn.Module):
         return (x.float() - self.mean) / self.std
 
 
-def fit_standardize(x: Tensor) -> Standardize:
+def fit_standardize(x: Tensor, scaling: Scaling = "feature") -> Standardize:
     """Return a `Standardize` with the mean and deviation of each feature or image channel.
 
     Parameters
     ----------
     x : Tensor of shape (n, n_features) or (n, channels, height, width)
+    scaling : {"feature", "common"}
+        Divide each feature by its own deviation, or all features by one: the square root of their
+        mean variance. Has no effect on images.
     """
     wide = x.double()
     if x.dim() == 2:
-        return Standardize(wide.mean(0), wide.std(0, correction=0))
+        std = wide.std(0, correction=0)
+        if scaling == "common":
+            std = std.square().mean().sqrt().expand_as(std)
+        return Standardize(wide.mean(0), std)
     over = (0, 2, 3)
     return Standardize(
         wide.mean(over, keepdim=True)[0], wide.std(over, correction=0, keepdim=True)[0]

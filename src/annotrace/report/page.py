@@ -15,6 +15,7 @@ from annotrace.report.curves import curves_of
 from annotrace.report.item_texts import texts_of
 from annotrace.report.overview import WRONG, likely_error, overview_of
 from annotrace.report.pictures import pictures_of
+from annotrace.report.regions import region_section
 from annotrace.report.review import CERTAIN, suspect_labels, uncertain_items
 from annotrace.report.view import Fitted, ReportView, view_of
 
@@ -83,6 +84,7 @@ def render(
         diagnosis=view.diagnosis,
         overview=overview_of(view),
         annotators=annotator_section(view),
+        regions=region_section(view, *shown),
         items=uncertain_items(view, *shown),
         labels=suspect_labels(view, *shown),
         classes=class_section(view),

@@ -58,7 +58,7 @@ def simulate_labels(
         )
     else:
         item, annotator = assign_items(len(classes), labels_per_annotator, rng)
-    label = _draw_labels(confusion, annotator, classes[item], rng)
+    label = draw_labels(confusion, annotator, classes[item], rng)
     return LabelTable.from_codes(
         item,
         annotator,
@@ -144,12 +144,20 @@ def _draw_distinct(
     return drawn
 
 
-def _draw_labels(
+def draw_labels(
     confusion: NDArray[np.float64],
-    annotator: Codes,
+    annotator: NDArray[np.integer],
     true: NDArray[np.integer],
     rng: np.random.Generator,
 ) -> Codes:
+    """Draw the label of each pair of annotator and true class, shape (n_labels,).
+
+    Parameters
+    ----------
+    confusion : ndarray of shape (n_annotators, n_classes, n_classes)
+    annotator, true : ndarray of int, shape (n_labels,)
+    rng : Generator
+    """
     cumulative = confusion.cumsum(axis=2)
     uniform = rng.random(len(annotator))
     label = np.empty(len(annotator), np.int32)

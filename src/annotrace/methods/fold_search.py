@@ -1,0 +1,273 @@
+"""The search for the first networks on folds: what they learn, and how."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
+
+from annotrace.aggregation import Aggregation, make
+from annotrace.crowd.em import posterior
+from annotrace.crowd.label_index import LabelIndex
+from annotrace.crowd.problem import is_comparable
+from annotrace.labels.gold import gold_by_name
+from annotrace.methods.class_repair import minimum_gain
+from annotrace.methods.fold_networks import FoldNetworks, Round
+from annotrace.methods.fold_trace import (
+    DIAGONAL,
+    LR_SCALE,
+    fits,
+    held_out_losses,
+    trace_loss,
+)
+from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.search import Candidate, Tried, choose, near_best, neighbours
+from annotrace.methods.trace_regularized import make_annotators
+from annotrace.parameters import NotNegative, Positive
+from annotrace.threads import GLOBAL_STATE
+from annotrace.training import CrowdData, Epoch, Settings
+
+MIN_CONFIDENCE = 0.87
+"""Mean confidence of labels alone below which they are not trusted. Those of simulated crowds that
+lose more than .01 by trusting them have less than .85, such as ordered grades and few experts among
+many (benchmarks/labels_or_features.py). Product records, which gain .02, have .91."""
+
+MAX_PIXELS = 4096
+"""Values of an image up to which a perceptron on pixels is tried."""
+
+Effort: TypeAlias = Literal["fast", "default", "thorough"]
+
+
+class Start(NamedTuple):
+    """What the iterations start from.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        How networks learn from here.
+    logits : Tensor of shape (n_items, n_classes)
+        Out of fold.
+    epochs : int
+        That the first networks were trained for.
+    history : list of Epoch
+    alone : Tensor of shape (n_items, n_classes) or None
+        The posterior by labels alone, if it is to be trusted more than features.
+    """
+
+    candidate: Candidate
+    logits: Tensor
+    epochs: int
+    history: list[Epoch]
+    alone: Tensor | None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FoldSearch(FoldNetworks):
+    """Networks on folds that find out what to learn first, and how.
+
+    Parameters
+    ----------
+    effort : {"fast", "default", "thorough"} or float
+        How much is tried: one way to learn and one iteration; a few ways and four iterations; or
+        other widths, weight decays and mixtures too, and eight iterations. A number is the seconds
+        after which the default starts no further training that it can do without; the result then
+        depends on the speed of the machine.
+    mixup : float or "auto"
+        Learn from mixtures of two items, weighted by Beta(mixup, mixup); 0 for none. "auto" tries 1
+        and 0: mixtures of few features lie where other classes are.
+    init : {"auto", "labels", "trace", "votes"}
+        What the networks learn first: the default aggregation of labels alone, the
+        trace-regularised model, or the shares of votes. "auto" tries the first two.
+    **others
+        See `FoldNetworks` and `CrowdEstimator`.
+
+    Attributes
+    ----------
+    search_ : list of dict
+        The ways to learn that were tried, with their criteria; see `annotrace.methods.search`.
+    """
+
+    effort: Effort | Positive = "default"
+    mixup: NotNegative | Literal["auto"] = "auto"
+    init: Literal["auto", "labels", "trace", "votes"] = "auto"
+
+    def _find_start(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> Start:
+        """Train candidates, and choose by out-of-fold predictions."""
+        alone = self._by_labels(settings.seed)
+        self._trusted = self.init == "labels" or (self.init == "auto" and self._may_trust(alone))
+        targets = inner.problem.votes() if alone is None else torch.from_numpy(alone.posterior_)
+        tried: list[tuple[Tried, Round]] = []
+        for candidate in self._candidates(tried, inner, targets):
+            # Each draws its own random numbers, so that it does not depend on the others.
+            with data.random.reseeded(settings.seed):
+                found = self._first_round(data, inner, candidate, targets, settings)
+            tried.append((self._judge(inner, candidate, found), found))
+        each = [each for each, _ in tried]
+        best, self.search_ = choose(each, self.table_)
+        candidate, found = each[best].candidate, tried[best][1]
+        own = [one for one in each if one.candidate.backbone == "own"]
+        onwards = own[choose(own, self.table_)[0]]
+        if self._trusted:
+            return Start(onwards.candidate, found.logits, onwards.epochs, found.history, targets)
+        rounds = [tried[number][1] for number in near_best(each, best, self.table_)]
+        logits = torch.stack([each.logits.log_softmax(1) for each in rounds]).mean(0)
+        with data.random.reseeded(settings.seed):
+            again = self._from_best_network(data, inner, candidate, found, logits, settings)
+        logits = logits if again is None else again.logits
+        return Start(onwards.candidate, logits, onwards.epochs, found.history, None)
+
+    # What is tried
+
+    def _candidates(
+        self, tried: Sequence[tuple[Tried, Round]], inner: HeldOutEM, alone: Tensor
+    ) -> Iterator[Candidate]:
+        """Yield candidates, each given those tried so far, in order of preference."""
+
+        def best() -> int:
+            return choose([each for each, _ in tried], self.table_)[0]
+
+        def better(**changes: Any) -> Candidate:
+            return replace(tried[best()][0].candidate, **changes)
+
+        mixup = 1.0 if self.mixup == "auto" else float(self.mixup)
+        if self._trusted:
+            yield Candidate("labels", mixup)
+            if self._scales_features():
+                yield better(scaling="common")
+            inner.set_posterior(alone)
+            inner.count_matrices(inner.posterior)
+            if self.init == "labels" or inner.labels_outweigh(tried[best()][1].logits):
+                return
+            self._trusted = False
+        if not tried or "trace" in self._learners():
+            yield Candidate(self._learners()[0], mixup, better().scaling if tried else "feature")
+        if self._is_small_image():
+            yield better(backbone="mlp")
+            if self.mixup == "auto":
+                yield better(backbone="mlp", mixup=0.0)
+        if self._scales_features() and len(tried) == 1 and self._has_time():
+            yield better(scaling="common")
+        if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
+            return
+        if self.mixup == "auto" and self._has_time():
+            yield better(mixup=0.0)
+        has_labels = any(each.candidate.learner == "labels" for each, _ in tried)
+        if "labels" in self._learners() and not has_labels and self._has_time():
+            yield better(learner="labels")
+        if self.effort == "thorough":
+            yield from neighbours(better(), has_width=self._scales_features())
+
+    def _learners(self) -> tuple[Literal["trace", "labels"], ...]:
+        if self.init in ("labels", "votes") or not fits(self.table_, self._n_folds):
+            return ("labels",)
+        return ("trace",) if self.init == "trace" else ("trace", "labels")
+
+    def _scales_features(self) -> bool:
+        """Whether the networks are perceptrons on rows of features, of whatever units."""
+        is_rows = self.input_kind_ == "array" and len(self.input_shape_) == 1
+        return is_rows and self.backbone in ("auto", "mlp", "linear")
+
+    def _is_small_image(self) -> bool:
+        size = int(np.prod(self.input_shape_))
+        return self.backbone == "auto" and len(self.input_shape_) > 1 and size <= MAX_PIXELS
+
+    def _is_slow(self) -> bool:
+        """Whether networks train one after the other, so that each candidate costs as much."""
+        return not self._are_perceptrons()
+
+    def _has_time(self) -> bool:
+        if isinstance(self.effort, str):
+            return True
+        return time.monotonic() - self._started < self.effort  # `_learn` sets it.
+
+    # Labels alone
+
+    def _by_labels(self, seed: int) -> Aggregation | None:
+        """Return the default aggregation of the labels; as a start, it need not converge."""
+        if self.init in ("votes", "trace") or not is_comparable(self.table_, self.gold_):
+            return None
+        known = gold_by_name(self.table_, self.gold_)
+        with GLOBAL_STATE, warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return make(random_state=seed).fit(self.table_, gold=known)
+
+    def _may_trust(self, alone: Aggregation | None) -> bool:
+        return alone is not None and bool(alone.confidence_.mean() >= MIN_CONFIDENCE)
+
+    # Training and judging
+
+    def _first_round(
+        self,
+        data: CrowdData,
+        inner: HeldOutEM,
+        candidate: Candidate,
+        targets: Tensor,
+        settings: Settings,
+    ) -> Round:
+        if self.epochs is not None:
+            settings = replace(settings, epochs=2 * self.epochs)
+        score = None if self.epochs is not None else inner.evaluate
+        if candidate.learner == "labels":
+            loss = self._posterior_loss(
+                data, inner.problem.set_gold(targets.to(inner.problem.dtype))
+            )
+            return self._train_networks(data, candidate, settings, loss, score)
+        with data.random.initial_weights():
+            annotators = make_annotators(
+                self.table_,
+                len(self._labelled()),
+                settings.batch_size,
+                n_folds=self._n_folds,
+                structure="pooled",
+                diagonal=max(DIAGONAL, 1 / self.table_.n_classes),
+                lr_scale=LR_SCALE,
+            ).to(data.device)
+        gold = torch.from_numpy(self.gold_).long().to(data.device)
+        known = gold if bool((gold >= 0).any()) else None
+        loss = trace_loss(self.table_, self._folds(data), annotators, known)
+        return self._train_networks(data, candidate, settings, loss, score, annotators)
+
+    def _judge(self, inner: HeldOutEM, candidate: Candidate, found: Round) -> Tried:
+        inner.restart(found.logits)
+        proba = torch.softmax(found.logits, 1).double().numpy()
+        combined = inner.posterior.double().numpy().copy()
+        return Tried(candidate, found.epochs, inner.label_loss, proba, combined)
+
+    def _from_best_network(
+        self,
+        data: CrowdData,
+        inner: HeldOutEM,
+        candidate: Candidate,
+        found: Round,
+        logits: Tensor,
+        settings: Settings,
+    ) -> Round | None:
+        """Train again from the network with the most likely matrices, if others missed them."""
+        if found.annotators is None:
+            return None
+        sizes = self._n_folds, self.table_.n_annotators, self.table_.n_classes, -1
+        matrices = found.annotators.matrices().cpu().view(*sizes)
+        losses = held_out_losses(self.table_, self.fold_, found.logits, matrices)
+        if losses.mean() - losses.min() <= minimum_gain(self.table_.n_labels / self._n_folds):
+            return None
+        best = int(np.argmin(losses))
+        own = data.map(lambda item: self._logits_of(found, best, data, item)).cpu().double()
+        labels = LabelIndex.from_table(self.table_)
+        likelihood = labels.sum_matrices(matrices[best].to(labels.dtype).clamp_min(1e-12).log())
+        targets = posterior(torch.log_softmax(own, 1), likelihood.double())
+        again = self._first_round(
+            data, inner, replace(candidate, learner="labels"), targets, settings
+        )
+        gain = inner.evaluate(logits) - inner.evaluate(again.logits)
+        return again if gain > minimum_gain(self.table_.n_labels) else None
+
+    def _logits_of(self, found: Round, place: int, data: CrowdData, item: Tensor) -> Tensor:
+        rows = found.networks.stage(data.inputs(item))
+        return found.networks.by_place(rows)[place].float()

@@ -32,6 +32,7 @@ ORDER = (
 FREE = (
     "atomic",
     "devices",
+    "distributed",
     "errors",
     "estimators",
     "limits",

@@ -255,7 +255,10 @@ def test_tensors_are_checked(run, changes, message):
         ({"sha256": {"/dev/zero": "0"}}, "`sha256` to be 64 hexadecimal digits"),
         ({"versions": {"annotrace": 1}}, "`versions` to be a dict whose values are each text"),
         ({"extra": 1}, "unknown fields: 'extra'"),
-        ({"learned": {}}, "it lacks converged_, gold_candidates_, n_iter_, versions_"),
+        (
+            {"learned": {}},
+            "it lacks converged_, gold_candidates_, n_iter_, structure_, .*versions_",
+        ),
         ({"params": {"max_iter": -1}}, "`max_iter` to be a whole number larger than 0"),
         ({"params": {"tol": 10**39, "max_iter": "x"}}, "`max_iter`"),
         ({"params": {"checkpoint": "/tmp/x"}}, "no parameters 'checkpoint' that a run can set"),

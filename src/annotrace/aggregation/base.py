@@ -92,6 +92,10 @@ class Aggregation(SavableModel):
     chooses_by_gold: ClassVar[bool] = False
     """Whether gold items choose between this method and others; else they are clamped only."""
 
+    adds_up: ClassVar[bool] = True
+    """Whether sums over items, to which several processes can contribute, are all that annotators
+    are learned from."""
+
     saved_attributes: ClassVar[Mapping[str, Any]] = {
         **SavableModel.saved_attributes,
         "gold_candidates_": list[CandidateScore],
@@ -125,6 +129,19 @@ class Aggregation(SavableModel):
         if not self.converged_:
             self._warn()
         return self
+
+    def estimate(self, problem: CrowdProblem) -> tuple[EMModel, Tensor]:
+        """Estimate the annotators and the state of each item, without setting a result."""
+        check_parameters(self)
+        model = self._make_model(problem)
+        return model, self._alternate(problem, model, model.initial_state(problem), warm=False)
+
+    def conclude(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
+        """Set the result of `estimate`, given the problem of all items and their states."""
+        self._set_result(problem, model, state)
+        self._use_gold(problem)
+        if not self.converged_:
+            self._warn()
 
     def fit_problem(self, problem: CrowdProblem) -> Self:
         """Fit labels that are indexed already, for methods made of several; no warnings."""
@@ -205,6 +222,13 @@ class Aggregation(SavableModel):
         return True
 
     def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool) -> None:
+        state = self._alternate(problem, model, state, warm=warm)
+        self._set_result(problem, model, state)
+
+    def _alternate(
+        self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool
+    ) -> Tensor:
+        """Alternate between items and annotators, and return the states (n_items, n_states)."""
         comparable = problem.is_comparable
         max_iter = self._limit(warm=warm) if comparable else 1
         objective = [-np.inf]
@@ -222,8 +246,7 @@ class Aggregation(SavableModel):
         report_stage("Estimating, iteration", self.n_iter_, self.n_iter_)
         self.converged_ = converged or not comparable
         # If nothing compares annotators, an iteration would decide who is correct from noise.
-        state = model.all_states(problem, state) if comparable else initial
-        self._set_result(problem, model, state)
+        return model.all_states(problem, state) if comparable else initial
 
     def _conclude(
         self, problem: CrowdProblem, model: EMModel, state: Tensor
@@ -326,7 +349,7 @@ class IterativeAggregation(Aggregation):
         return self.warm_iter if warm else self.max_iter
 
     def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
-        return gain <= self.tol * max(problem.table.n_labels, FEW)
+        return gain <= self.tol * max(problem.n_labels, FEW)
 
     def _warn(self) -> None:
         from sklearn.exceptions import ConvergenceWarning

@@ -46,7 +46,7 @@ from annotrace.crowd.mixture_structure import MixtureStructure
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.errors import InputError
 from annotrace.labels.taxonomy import class_groups
-from annotrace.parameters import Count, Number, Positive
+from annotrace.parameters import Count, Number, Positive, check_parameters
 from annotrace.undo import unchanged_unless_done
 
 if TYPE_CHECKING:
@@ -152,9 +152,14 @@ class DawidSkene(IterativeAggregation):
     def fit_problem(self, problem: CrowdProblem) -> Self:
         """Fit labels that are indexed already, for methods made of several; no warnings."""
         with unchanged_unless_done(self):
-            self.__dict__.pop("groups_", None)
-            self.structure_, self.structure_loss_ = self._choose_structure(problem)
+            self._set_structure(problem)
             return super().fit_problem(problem)
+
+    def estimate(self, problem: CrowdProblem) -> tuple[EMModel, Tensor]:
+        """Estimate the annotators and the state of each item, without setting a result."""
+        check_parameters(self)
+        self._set_structure(problem)
+        return super().estimate(problem)
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
@@ -162,6 +167,10 @@ class DawidSkene(IterativeAggregation):
         self.structure_ = saved["structure_"]
         self.groups_: NDArray[Any] = saved["groups_"]
         super().restore(run)
+
+    def _set_structure(self, problem: CrowdProblem) -> None:
+        self.__dict__.pop("groups_", None)
+        self.structure_, self.structure_loss_ = self._choose_structure(problem)
 
     def _choose_structure(self, problem: CrowdProblem) -> tuple[str, dict[str, float]]:
         if self.one_coin and self.structure != "full":

@@ -95,15 +95,15 @@ def by_class(state: Tensor, n_classes: int) -> Tensor:
     return state.view(len(state), -1, n_classes)
 
 
-def is_stable(before: Tensor, now: Tensor) -> bool:
+def is_stable(problem: CrowdProblem, before: Tensor, now: Tensor) -> bool:
     """Whether the most probable class of hardly any item has changed.
 
     Parameters
     ----------
+    problem : CrowdProblem
     before, now : Tensor of shape (n_items, n_classes)
     """
-    changed = (before.argmax(1) != now.argmax(1)).float().mean()
-    return float(changed) < FEW_CHANGES
+    return problem.fraction(before.argmax(1) != now.argmax(1)) < FEW_CHANGES
 
 
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:

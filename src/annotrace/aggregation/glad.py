@@ -200,6 +200,7 @@ class GLAD(IterativeAggregation):
     max_iter: Count = 100
 
     method: ClassVar[str] = "glad"
+    adds_up: ClassVar[bool] = False
 
     def _make_model(self, problem: CrowdProblem) -> GLADModel:
         return GLADModel(problem, self.n_steps)

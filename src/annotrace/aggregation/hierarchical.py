@@ -74,7 +74,7 @@ class HierarchicalModel(MatrixEMModel):
         super().__init__(problem)
         n_annotators, n, _ = problem.shape
         votes = problem.votes()
-        counts = problem.labels.counts(votes)
+        counts = problem.label_counts(votes)
         agreement = counts.diagonal(dim1=1, dim2=2).sum() / counts.sum()
         self.annotators = SkillPrior(n_annotators, n, float(agreement), problem.dtype)
         self.register_buffer("marginal", votes.new_full((1, 1, n), 4 / n))
@@ -98,9 +98,7 @@ class HierarchicalModel(MatrixEMModel):
 
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Update matrices and their prior, guesses, class shares and the share of doubt."""
-        counts, guess_counts, self.guess_rate = split_counts(
-            problem.labels.counts(state), self.seen
-        )
+        counts, guess_counts, self.guess_rate = split_counts(problem.label_counts(state), self.seen)
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
         self.annotators.update(counts)
@@ -183,22 +181,23 @@ class Hierarchical(IterativeAggregation):
 
     def _has_matrices(self, problem: CrowdProblem) -> bool:
         n_cells = math.prod(problem.shape)
-        few = n_cells <= max(problem.table.n_labels, FEW_CELLS)
+        few = n_cells <= max(problem.n_labels, FEW_CELLS)
         return few or problem.prior_counts is not None
 
     def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
         if super()._has_converged(problem, states, gain):
             return True
-        many = problem.table.n_items >= MANY_ITEMS
-        if self.tol == 0 or not many or gain > LARGE_GAIN * problem.table.n_labels:
+        many = problem.n_items >= MANY_ITEMS
+        if self.tol == 0 or not many or gain > LARGE_GAIN * problem.n_labels:
             return False
         before, now = states
         if before.shape != now.shape:
             return False
         if now.shape[1] == N_LEVELS:
             moved = (before.sum(1) - now.sum(1)).abs().sum() / 2
-            return float(moved) < FEW_CHANGES * problem.table.n_items
-        return is_stable(*(by_class(state, problem.shape[1]).sum(1) for state in states))
+            return float(moved) < FEW_CHANGES * problem.n_items
+        before, now = (by_class(state, problem.shape[1]).sum(1) for state in states)
+        return is_stable(problem, before, now)
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         super()._set_result(problem, model, state)

@@ -55,6 +55,10 @@ class SparseHierarchicalModel(EMModel):
     levels: Tensor
 
     def __init__(self, problem: CrowdProblem) -> None:
+        problem.check_whole(
+            "Crowds whose confusion matrices have more cells than there are labels are fitted by "
+            "`hierarchical` and `ensemble`"
+        )
         super().__init__(problem)
         n_annotators, n, _ = problem.shape
         blank = torch.empty(0, dtype=problem.dtype)

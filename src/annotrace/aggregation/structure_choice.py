@@ -40,6 +40,7 @@ def held_out_loss(
     dict from name to float
         Empty if no item has three labels.
     """
+    problem.check_whole("`structure='auto'` compares structures")
     table = problem.table
     held_out = _hold_out(table)
     if len(held_out) == 0:

@@ -32,6 +32,7 @@ class StructuredModel(EMModel):
 
     def __init__(self, problem: CrowdProblem, structure: CellStructure) -> None:
         super().__init__(problem)
+        problem.check_whole("Structures other than 'full' and 'pooled' are fitted")
         if problem.prior_counts is not None:
             raise InputError("`prior_counts` need `structure='full'` or `structure='pooled'`.")
         self.structure = structure

@@ -107,7 +107,7 @@ def vote_until_stable(problem: CrowdProblem, max_iter: int = 20) -> Tensor:
         before = votes
         model.m_step(problem, before)
         votes = model.vote(problem)
-        if is_stable(before, votes):
+        if is_stable(problem, before, votes):
             break
     return votes
 

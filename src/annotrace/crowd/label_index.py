@@ -24,6 +24,11 @@ from annotrace.labels.table import LabelTable
 FLOAT64_UP_TO = 100_000
 
 
+def best_dtype(n_labels: int) -> torch.dtype:
+    """Return the number type in which EM over so many labels is best done."""
+    return torch.float64 if n_labels <= FLOAT64_UP_TO else torch.float32
+
+
 class LabelIndex:
     """The labels of some items: of a whole table, or of a minibatch.
 
@@ -71,7 +76,7 @@ class LabelIndex:
         self.row, self.annotator, self.label = row, annotator, label
         self.n_rows, self.n_annotators, self.n_classes = n_rows, n_annotators, n_classes
         self.item = torch.arange(n_rows, device=row.device) if item is None else item
-        self.dtype = torch.float64 if len(row) <= FLOAT64_UP_TO else torch.float32
+        self.dtype = best_dtype(len(row))
         self._offsets = offsets
         size = n_rows * n_annotators * n_classes
         if tabulate is None:

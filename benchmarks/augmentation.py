@@ -51,7 +51,7 @@ RESNET = {
 ONE_NETWORK = {"structure": "full", "confusion_lr": 10.0}
 PLAIN_RECIPE = {"n_init": 1, "mixup": 0.0, "calibrate": False}
 ONE_LABEL = {"lr": 2e-3, "schedule": "warm-cosine", "weight_decay": 1e-3}
-FOLDS = {"n_folds": 5, "n_iter": 2, "n_init": 1, "init": "trace", "mixup": 0.0, "epochs": 12}
+FOLDS = {"n_folds": 5, "n_iter": 2, "init": "trace", "mixup": 0.0, "epochs": 12}
 
 
 class Crowd(NamedTuple):

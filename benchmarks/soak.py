@@ -47,7 +47,7 @@ ALLOWED_GROWTH = {
 FEWEST_ROUNDS = 30
 # Quick settings: the code of the defaults, less often.
 SETTINGS = {
-    "auto": {"n_init": 1, "n_iter": 2},
+    "auto": {"n_iter": 1},
     "crossfit": {"init": "votes", "n_iter": 2},
     "trace": {"recipe": at.Recipe(n_init=1)},
     "gem": {"n_steps": 2},

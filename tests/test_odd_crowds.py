@@ -14,7 +14,7 @@ from annotrace.methods import Recipe
 
 AGGREGATIONS = [entry.name for entry in list_aggregations()]
 QUICK = {
-    "auto": {"init": "trace", "n_init": 1, "n_iter": 1, "n_folds": 2},
+    "auto": {"init": "trace", "n_iter": 1, "n_folds": 2},
     "crossfit": {"init": "votes", "n_iter": 1, "n_folds": 2},
     "trace": {"recipe": Recipe(n_init=1)},
     "gem": {"n_steps": 1},

@@ -19,7 +19,7 @@ TRAINED_ONCE = {
 """For `trace`: one training, as of the other methods."""
 
 QUICK = {
-    "auto": {"n_init": 1, "n_iter": 2},
+    "auto": {"n_iter": 1},
     "crossfit": {"init": "votes", "n_iter": 2},
     "item-dependent": {"init": "votes", "n_iter": 2},
     "trace": {"structure": "full", "recipe": Recipe(n_init=1, mixup=1.0)},

@@ -6,7 +6,7 @@ import annotrace as at
 
 def test_it_is_the_recommended_method(tmp_path):
     X, truth, table, _ = blobs()
-    model = at.CrowdClassifier(random_state=0, n_init=1).fit(X, table)
+    model = at.CrowdClassifier(random_state=0).fit(X, table)
     assert model.score(X, truth) > 0.9
     assert model.method == "auto"
     model.save(tmp_path)
@@ -20,11 +20,10 @@ def test_epochs_bound_the_initial_model_too(epochs):
     model = at.CrowdClassifier(
         epochs=epochs, random_state=0, callbacks=[lambda epoch: numbers.append(epoch.number)]
     ).fit(X, table)
-    # Up to seven initial trainings, then two first iterations of twice the epochs and four more,
-    # and 3 x 10 iterations at most to reinitialise collapsed classes.
+    # Six trainings of twice the epochs at most to start from, then two iterations, and 3 x 2
+    # iterations at most to reinitialise collapsed classes.
     assert max(numbers) <= 2 * epochs
-    initial = model.n_init + 3
-    assert len(numbers) <= (initial + 4 + 4 + 30) * epochs
+    assert len(numbers) <= (6 * 2 + 2 + 6) * epochs
     assert model.epochs_ == epochs
 
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrizations import spectral_norm
 
-from annotrace.networks import Ensemble, build_backbone, max_saved_size, mlp
+from annotrace.networks import Bags, Ensemble, build_backbone, max_saved_size, mlp
 
 
 def networks(n=3, backbone="mlp", sample=None):
@@ -96,13 +96,31 @@ def test_a_high_temperature_gives_uniform_probabilities():
     torch.testing.assert_close(found, uniform, atol=1e-4, rtol=0)
 
 
-def test_shrinking_interpolates_the_weights():
-    torch.manual_seed(1)
-    own, fresh = (Ensemble([nn.Sequential(nn.Flatten(), mlp(4, 5))] * 2) for _ in range(2))
-    before = [weight.detach().clone() for weight in own.parameters()]
-    own.shrink_towards(fresh, 0.25)
-    for now, then, other in zip(own.parameters(), before, fresh.parameters(), strict=True):
-        torch.testing.assert_close(now, 0.75 * then + 0.25 * other)
+@pytest.mark.parametrize("backbone", ["mlp", "cnn"])
+def test_joined_rounds_average_log_probabilities_by_place(backbone):
+    images = torch.randint(0, 255, (6, 12, 12), dtype=torch.uint8)
+    rounds = [Ensemble(networks(2, backbone, images)[0]).eval() for _ in range(3)]
+    for number, each in enumerate(rounds):
+        for weight in each.parameters():
+            weight.data.mul_(1 + number)
+    joined = Ensemble.joined(rounds).eval()
+    each = torch.stack([own.each(own.stage(images)) for own in rounds])
+    expected = each.log_softmax(-1).mean(0)
+    torch.testing.assert_close(joined.by_place(joined.stage(images)), expected)
+    assert (joined.size, joined.n_rounds) == (6, 3)
+    mean = (expected / 1.0).softmax(-1).mean(0)
+    torch.testing.assert_close(joined(images).exp().float(), mean)
+
+
+@pytest.mark.parametrize("backbone", ["linear", "mlp"])
+def test_rounds_of_networks_on_texts_are_joined(backbone):
+    texts = Bags(torch.arange(12) % 4, torch.ones(12), torch.arange(5) * 3)
+    rounds = [Ensemble(networks(2, backbone, texts)[0]).eval() for _ in range(2)]
+    for weight in rounds[1].parameters():
+        weight.data.add_(0.1)
+    joined = Ensemble.joined(rounds).eval()
+    each = torch.cat([own.each(own.stage(texts)) for own in rounds])
+    torch.testing.assert_close(joined.each(joined.stage(texts)), each)
 
 
 def test_the_number_of_networks_is_known_from_their_state():

@@ -46,3 +46,12 @@ def test_mean_and_deviation_are_saved_with_the_network():
     other = Standardize(torch.zeros(2), torch.ones(2))
     other.load_state_dict(fitted.state_dict())
     assert torch.equal(other.mean, fitted.mean)
+
+
+def test_features_on_a_common_scale_keep_their_relative_sizes():
+    x = torch.randn(50, 3) * torch.tensor([1.0, 2.0, 4.0]) + 7
+    scaled = fit_standardize(x, "common")(x)
+    torch.testing.assert_close(scaled.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    ratio = scaled.std(0, correction=0) / x.std(0, correction=0)
+    torch.testing.assert_close(ratio, ratio[:1].expand(3))
+    assert scaled.square().mean() == pytest.approx(1, abs=1e-5)

@@ -119,7 +119,7 @@ def interrupt_often(model, X, table):
 
 def test_checkpoints_of_a_fit_of_many_trainings_stay_small(tmp_path, monkeypatch):
     X, _, table, _ = blobs(n_items=60)
-    params = {"epochs": 2, "n_init": 2, "random_state": 0}
+    params = {"epochs": 2, "random_state": 0}
     whole = at.make("crossfit", **params).fit(X, table)
     whole.save(tmp_path / "run")
     (tmp_path / "checkpoints").mkdir()

@@ -143,7 +143,7 @@ def fitted(monkeypatch, name, capturer, **settings):
 
 
 QUICK = {
-    "auto": {"n_init": 1, "n_iter": 2},
+    "auto": {"n_iter": 1},
     "crossfit": {"init": "votes", "n_iter": 2},
     "item-dependent": {"init": "votes", "n_iter": 2},
     "trace": {"recipe": Recipe(n_init=1)},

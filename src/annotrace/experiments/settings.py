@@ -105,7 +105,7 @@ SETTINGS: dict[str, dict[str, Layers]] = {
             "gem": {"n_steps": 2},
             "mbem": {"n_steps": 2},
             # These epochs are per network and iteration, twice as many in the first iteration.
-            "crossfit": {"n_folds": 3, "n_iter": 2, "n_init": 1, "mixup": 0.0, "epochs": 6},
+            "crossfit": {"n_folds": 3, "n_iter": 2, "mixup": 0.0, "epochs": 6},
         },
     },
     "cardiac": {

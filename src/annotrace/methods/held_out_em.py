@@ -133,8 +133,8 @@ class HeldOutEM:
         short._iterate(logits, SHORT)
         return short.label_loss
 
-    def _iterate(self, logits: Tensor, n_iter: int = N_ITER) -> None:
-        for step in range(n_iter):
+    def _iterate(self, logits: Tensor, n_iter: int | None = None) -> None:
+        for step in range(N_ITER if n_iter is None else n_iter):
             likelihood = self._likelihood()
             if step % CALIBRATE_EVERY == 0:
                 self.temperature = self._best_temperature(logits, likelihood)

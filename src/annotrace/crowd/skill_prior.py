@@ -82,7 +82,8 @@ class SkillPrior(nn.Module):
         """
         weighted, rate = weighted_counts(counts, self.alpha())
         correct = weighted.diagonal(dim1=1, dim2=2).sum(1)
-        self._maximize(correct, weighted.sum((1, 2)), weighted.sum(0), rate.sum())
+        strength = (weighted.sum() + VAGUE) / (rate.sum() + VAGUE)
+        self._maximize(correct, weighted.sum((1, 2)), weighted.sum(0), strength)
 
     def update_from_cells(self, cells: ReportCells, counts: Tensor, n_row: Tensor) -> None:
         """Take the same step from the counts of cells (n_cells,) and of their rows (n_rows,)."""
@@ -95,14 +96,14 @@ class SkillPrior(nn.Module):
         pattern = torch.bincount(cells.place, weighted, self.pattern.numel())
         rate = (digamma(n_row + self.strength) - digamma(self.strength)).sum()
         by_cell = pattern.view_as(self.pattern).to(counts)
-        self._maximize(correct.to(counts), total.to(counts), by_cell, rate)
+        strength = (total.to(counts).sum() + VAGUE) / (rate + VAGUE)
+        self._maximize(correct.to(counts), total.to(counts), by_cell, strength)
 
-    def _maximize(self, correct: Tensor, total: Tensor, by_cell: Tensor, rate: Tensor) -> None:
+    def _maximize(self, correct: Tensor, total: Tensor, by_cell: Tensor, strength: Tensor) -> None:
         skill = (correct + SKILL_WEIGHT * self.typical) / (total + SKILL_WEIGHT)
         self.skill = skill.clamp(1e-3, 1 - 1e-3)
         self.pattern = (by_cell + PATTERN_WEIGHT) * self.wrong
         self.normalize_pattern()
-        strength = (total.sum() + VAGUE) / (rate + VAGUE)
         self.strength = strength.clamp(1e-2, LARGEST)
 
     def log_density(self) -> Tensor:

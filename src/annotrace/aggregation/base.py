@@ -188,11 +188,14 @@ class Aggregation(SavableModel):
         """Return a description of the fit for run.json, in plain types."""
         return {"kind": "aggregation", "ties": int(self.ties_.sum())}
 
+    def largest_shapes(self, problem: CrowdProblem) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the largest tensors of the annotator model, by name."""
+        return {"log": problem.shape}
+
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run."""
         problem = CrowdProblem(run.table, run.gold, run.arrays.get("prior_counts"))
-        if self._has_matrices(problem):
-            run.check_matrices()
+        run.check_shapes(self.largest_shapes(problem))
         model = self._make_model(problem)
         model.prepare_for(run.modules.get("annotators", {}))
         run.check_modules({"annotators": model})
@@ -209,10 +212,6 @@ class Aggregation(SavableModel):
     @abstractmethod
     def _make_model(self, problem: CrowdProblem) -> EMModel:
         """Return the annotator model, before any iteration."""
-
-    def _has_matrices(self, problem: CrowdProblem) -> bool:
-        """Whether the annotator model holds an array of all confusion matrices."""
-        return True
 
     def _limit(self, *, warm: bool) -> int:
         """Return the maximum number of iterations of `fit`, or of a warm start."""

@@ -166,7 +166,20 @@ class DawidSkene(IterativeAggregation):
         saved = run.attributes(self.saved_attributes)
         self.structure_ = saved["structure_"]
         self.groups_: NDArray[Any] = saved["groups_"]
+        if self.groups_.max(initial=0) >= run.table.n_classes:
+            raise InputError(f"Expected `groups_` to be below {run.table.n_classes}.")
         super().restore(run)
+
+    def largest_shapes(self, problem: CrowdProblem) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the largest tensors of the annotator model, by name."""
+        n_annotators, n, _ = problem.shape
+        structure = getattr(self, "structure_", self.structure)
+        if structure in ("full", "pooled"):
+            return super().largest_shapes(problem)
+        if structure == "low-rank":
+            shared = (self.rank + 1, n, n)
+            return {"structure.shared": shared, "structure.weight": (n_annotators, shared[0])}
+        return {"structure.pattern": (n, n)}
 
     def _set_structure(self, problem: CrowdProblem) -> None:
         self.__dict__.pop("groups_", None)
@@ -215,6 +228,3 @@ class DawidSkene(IterativeAggregation):
         self.groups_ = np.arange(problem.shape[1], dtype=np.int32)
         if self.taxonomy is not None:
             self.groups_ = class_groups(self.taxonomy, problem.table.classes)
-
-    def _has_matrices(self, problem: CrowdProblem) -> bool:
-        return self.structure_ in ("full", "pooled")

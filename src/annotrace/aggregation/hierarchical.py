@@ -179,7 +179,15 @@ class Hierarchical(IterativeAggregation):
         dense = self._has_matrices(problem)
         return HierarchicalModel(problem) if dense else SparseHierarchicalModel(problem)
 
+    def largest_shapes(self, problem: CrowdProblem) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the largest tensors of the annotator model, by name."""
+        if self._has_matrices(problem):
+            return super().largest_shapes(problem)
+        n_annotators, n, _ = problem.shape
+        return {"annotators.pattern": (n, n), "guesses": (n_annotators, 1, n)}
+
     def _has_matrices(self, problem: CrowdProblem) -> bool:
+        """Whether the annotator model holds an array of all confusion matrices."""
         n_cells = math.prod(problem.shape)
         few = n_cells <= max(problem.n_labels, FEW_CELLS)
         return few or problem.prior_counts is not None

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from annotrace.distributed import current
 from annotrace.errors import InputError
 
 
 def pick_device(device: str | torch.device) -> torch.device:
     """Return the device named "auto", "cpu", "cuda", "cuda:1" or "mps", if it is available."""
+    if str(device) in ("auto", "cuda") and torch.cuda.is_available():
+        processes = current()
+        # Each process of a machine takes a GPU of its own.
+        number = processes.local_rank % torch.cuda.device_count()
+        return torch.device("cuda" if processes.size == 1 else f"cuda:{number}")
     if str(device) == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cpu")
     try:
         chosen = torch.device(device)
     except RuntimeError:

@@ -24,6 +24,10 @@ class DivergenceError(AnnotraceError):
     """The loss is not finite."""
 
 
+class ProcessLostError(AnnotraceError):
+    """Another process of the same run has ended."""
+
+
 class ConnectError(AnnotraceError):
     """A labelling tool cannot be reached, or refuses a request.
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any, TypeVar
 
 
 class NoProgress:
@@ -81,3 +85,101 @@ def show_progress(verbose: bool, total: int, noun: str) -> NoProgress:
         return ProgressBar(total, noun)
     except ImportError:
         return ProgressLines(total, noun)
+
+
+Part = TypeVar("Part")
+Listener = Callable[[str, int, int, str], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+# A stage that ends sooner is not shown.
+SHORT_STAGE = 2.0
+
+
+def report_stage(stage: str, done: int, total: int, note: str = "") -> None:
+    """Report how far a stage of the work is, to whoever shows it; see `show_stages`.
+
+    Parameters
+    ----------
+    stage : str
+        What is done: "Reading labels".
+    done, total : int
+    note : str
+    """
+    listener = _LISTENER.get()
+    if listener is not None:
+        listener(stage, done, total, note)
+
+
+@contextmanager
+def show_stages(verbose: bool) -> Iterator[None]:
+    """Show the stages that are reported inside the block, each with the time that it still takes.
+
+    Parameters
+    ----------
+    verbose : bool
+    """
+    if not verbose:
+        yield
+        return
+    stages = _Stages()
+    token = _LISTENER.set(stages.update)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+        stages.close()
+
+
+class StageParts:
+    """A stage whose parts are done in any order, by several threads.
+
+    Parameters
+    ----------
+    stage : str
+    total : int
+        The number of parts that are expected.
+    """
+
+    def __init__(self, stage: str, total: int) -> None:
+        self.stage, self.total = stage, total
+        self._done, self._lock = 0, Lock()
+
+    def of(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Iterate over parts, and report each as done when the next one is asked for."""
+        for part in parts:
+            yield part
+            self.finish_one()
+
+    def finish_one(self) -> None:
+        """Report that one more part is done."""
+        with self._lock:
+            self._done = min(self._done + 1, self.total)
+            report_stage(self.stage, self._done, self.total)
+
+
+class _Stages:
+    """One display at a time, of a stage that takes longer than a moment."""
+
+    def __init__(self) -> None:
+        self.stage, self.begun = "", 0.0
+        self.display: NoProgress | None = None
+
+    def update(self, stage: str, done: int, total: int, note: str) -> None:
+        """Show how far a stage is; a stage with another name has ended."""
+        if stage != self.stage:
+            self.close()
+            self.stage, self.begun = stage, time.monotonic()
+        if self.display is None and done < total and self._is_long():
+            self.display = show_progress(True, total, stage).__enter__()
+        if self.display is not None:
+            self.display.update(done, note)
+            if done >= total:
+                self.close()
+
+    def close(self) -> None:
+        """Remove the display."""
+        if self.display is not None:
+            self.display.__exit__(None, None, None)
+        self.stage, self.display = "", None
+
+    def _is_long(self) -> bool:
+        return time.monotonic() - self.begun >= SHORT_STAGE

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annotrace.errors import InputError, RunError, first_few
@@ -61,18 +63,39 @@ def pack_tensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | No
     `safetensors.torch.save` keeps a ctypes type for every size of tensor that it has saved, so the
     memory of a process that saves often would grow, and it rejects tensors that share memory.
     """
+    return b"".join(tensor_parts(tensors, metadata))
+
+
+def tensor_parts(
+    tensors: Mapping[str, Tensor | NDArray[Any]], metadata: Mapping[str, str] | None = None
+) -> Iterator[bytes | memoryview]:
+    """Iterate over the parts of a safetensors file: its header, and each tensor.
+
+    Arrays are not copied, as tensors of read-only ones would be.
+    """
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    parts, end = [], 0
+    end = 0
     # The widest numbers first, so that all are aligned.
-    for name in sorted(tensors, key=lambda name: (-tensors[name].element_size(), name)):
-        tensor = tensors[name].detach().cpu().contiguous()
-        parts.append(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
-        start, end = end, end + len(parts[-1])
+    order = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+    for name in order:
+        tensor = tensors[name]
+        start, end = end, end + tensor.nbytes
         place = {"shape": list(tensor.shape), "data_offsets": [start, end]}
-        header[name] = {"dtype": _NAMES[tensor.dtype], **place}
+        header[name] = {"dtype": _dtype_name(tensor), **place}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text + b"".join(parts)
+    yield len(text).to_bytes(8, "little") + text
+    for name in order:
+        tensor = tensors[name]
+        if isinstance(tensor, Tensor):
+            tensor = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+        yield np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data
+
+
+def _dtype_name(tensor: Tensor | NDArray[Any]) -> str:
+    if isinstance(tensor, Tensor):
+        return _NAMES[tensor.dtype]
+    return _NAMES[torch.from_numpy(np.empty(0, tensor.dtype)).dtype]
 
 
 def parse_json(content: bytes | str, source: str) -> Any:
@@ -100,7 +123,7 @@ def parse_tensors(content: bytes, source: str) -> Stored:
     return Stored(tensors, header.get("__metadata__") or {})
 
 
-def join_parts(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def join_parts(**parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tensors of several parts, each named "part.name"."""
     return {f"{part}.{name}": each for part, named in parts.items() for name, each in named.items()}
 

@@ -230,6 +230,7 @@ def test_a_run_that_is_replaced_between_its_two_files_is_read_again(run, crowd, 
         ({"annotators__log": lambda t: t * torch.nan}, "`annotators.log` to be finite"),
         ({"annotators__log": lambda t: t * 2}, "`confusion_` to be probabilities that sum to one"),
         ({"annotators__log": lambda t: t[:5]}, r"`annotators.log` to be of shape \(6, 3, 3\)"),
+        ({"learned__groups_": lambda t: t + 2**30}, "`groups_` to be below 3"),
         ({"annotators__log": lambda t: t.float()}, "`annotators.log` to be torch.float64"),
     ],
 )
@@ -255,7 +256,10 @@ def test_tensors_are_checked(run, changes, message):
         ({"sha256": {"/dev/zero": "0"}}, "`sha256` to be 64 hexadecimal digits"),
         ({"versions": {"annotrace": 1}}, "`versions` to be a dict whose values are each text"),
         ({"extra": 1}, "unknown fields: 'extra'"),
-        ({"learned": {}}, "it lacks converged_, gold_candidates_, n_iter_, versions_"),
+        (
+            {"learned": {}},
+            "it lacks converged_, gold_candidates_, n_iter_, structure_, .*versions_",
+        ),
         ({"params": {"max_iter": -1}}, "`max_iter` to be a whole number larger than 0"),
         ({"params": {"tol": 10**39, "max_iter": "x"}}, "`max_iter`"),
         ({"params": {"checkpoint": "/tmp/x"}}, "no parameters 'checkpoint' that a run can set"),
@@ -280,3 +284,13 @@ def test_all_tensors_must_be_known(run):
         write_model(run, save(tensors | {name: torch.zeros(2)}))
         with pytest.raises(RunError, match=r"unknown fields: '(x|x_|network|annotators.x)'"):
             at.load(run)
+
+
+@pytest.mark.parametrize(
+    ("structure", "name"), [("per-class", "structure.pattern"), ("low-rank", "structure.shared")]
+)
+def test_tensors_of_a_structure_are_as_large_as_the_table_says(crowd, tmp_path, structure, name):
+    make("dawid-skene", structure=structure, tol=0.01).fit(crowd).save(tmp_path)
+    change_tensors(tmp_path, **{f"annotators.{name}": lambda t: t[..., :2]})
+    with pytest.raises(RunError, match=f"`annotators.{name}` to be of shape"):
+        at.load(tmp_path)

@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from annotrace.labels.spreadsheets import read_delimited
+from annotrace.labels.delimited import read_delimited
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said")
 HOSTILE = ["=cmd()|' /C'!A0", "<b>x</b>", "a,b", 'say "hi"', "שלום", "-1", "@sum", "x" * 500]

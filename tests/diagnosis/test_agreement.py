@@ -169,3 +169,42 @@ def test_unknown_or_equal_annotators_raise():
         cohen_kappa(table, 0, 7)
     with pytest.raises(InputError, match="'1' twice"):
         cohen_kappa(table, 1, 1)
+
+
+def crowd(n_items, n_annotators, each, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n_items)
+    item = np.repeat(np.arange(n_items), each)
+    annotator = rng.random((n_items, n_annotators)).argsort(axis=1)[:, :each].ravel()
+    correct = rng.random(len(item)) < np.linspace(0.5, 0.95, n_annotators)[annotator]
+    label = np.where(correct, truth[item], rng.integers(0, 3, len(item)))
+    return LabelTable.from_codes(item, annotator, label)
+
+
+def columns_of(pairs):
+    return pairs.first, pairs.second, pairs.n_shared, pairs.kappa
+
+
+def test_of_many_annotators_some_are_drawn_with_all_items_that_they_share():
+    table = crowd(3000, 60, 5)
+    every = pairwise_kappa(table, max_pairs=None)
+    assert (every.sampled, len(every.kappa)) == ("", 60 * 59 // 2)
+    some = pairwise_kappa(table, max_pairs=10_000)
+    assert some.sampled == "annotators"
+    assert some.n_compared == len(np.union1d(some.first, some.second)) < 50
+    known, drawn = (
+        {(a, b): (n, k) for a, b, n, k in np.array(columns_of(each)).T.tolist()}
+        for each in (every, some)
+    )
+    assert drawn.items() <= known.items()
+    assert some.mean(10) == pytest.approx(every.mean(10), abs=0.05)
+    np.testing.assert_array_equal(pairwise_kappa(table, max_pairs=10_000).kappa, some.kappa)
+
+
+def test_of_few_annotators_items_are_drawn():
+    table = crowd(8000, 4, 3)
+    every, some = pairwise_kappa(table), pairwise_kappa(table, max_pairs=12_000)
+    assert (some.sampled, len(some.kappa)) == ("items", 6)
+    assert some.n_shared.sum() == pytest.approx(12_000, rel=0.1)
+    assert some.n_compared == pytest.approx(4000, rel=0.1)
+    np.testing.assert_allclose(some.kappa, every.kappa, atol=0.06)

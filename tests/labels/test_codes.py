@@ -2,14 +2,18 @@ import numpy as np
 import pytest
 
 from annotrace.errors import InputError
+from annotrace.labels import codes
 from annotrace.labels.codes import (
     check_codes,
     check_columns,
     check_positions,
     check_truth,
+    count_codes,
     drop_repeats,
+    item_blocks,
     item_offsets,
     labels_of,
+    sort_by_item,
     sort_within_items,
     split_positions,
 )
@@ -77,7 +81,8 @@ def test_split_divides_the_positions():
 def test_repeats_keep_their_order(repeats, expected):
     item = np.array([1, 0, 1, 0, 0], dtype=np.int32)
     annotator = np.array([0, 1, 0, 0, 1], dtype=np.int32)
-    assert drop_repeats(item, annotator, repeats, 2).tolist() == expected
+    kept = drop_repeats(item, annotator, repeats, 2)
+    assert np.arange(len(item))[kept].tolist() == expected
 
 
 def test_repeats_as_an_error_name_the_first():
@@ -103,3 +108,27 @@ def test_the_labels_of_an_item_are_sorted(large):
         [],
         [],
     ]
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+def test_blocks_of_items_cover_all_labels_in_order(size, monkeypatch):
+    monkeypatch.setattr(codes, "BLOCK", size)
+    item = np.array([0, 0, 2, 2, 2, 2, 5, 6, 6], dtype=np.int32)
+    offsets = item_offsets(item, 9)
+    assert offsets.tolist() == [0, 2, 2, 6, 6, 6, 7, 9, 9, 9]
+    blocks = list(item_blocks(offsets))
+    assert [k for items, _ in blocks for k in range(9)[items]] == list(range(9))
+    for items, labels in blocks:
+        assert np.all((item[labels] >= items.start) & (item[labels] < items.stop))
+        assert labels.stop - labels.start <= size or items.stop - items.start == 1
+    assert sum(labels.stop - labels.start for _, labels in blocks) == len(item)
+
+
+def test_codes_are_counted_and_sorted_in_blocks(monkeypatch):
+    monkeypatch.setattr(codes, "BLOCK", 10)
+    item = np.random.default_rng(0).integers(0, 30, 500).astype(np.int32)
+    assert count_codes(item, 40).tolist() == np.bincount(item, minlength=40).tolist()
+    place = np.arange(500, dtype=np.int32)
+    by_item, rows = sort_by_item([item, place])
+    np.testing.assert_array_equal(rows, np.argsort(item, kind="stable"))
+    np.testing.assert_array_equal(by_item, np.sort(item))

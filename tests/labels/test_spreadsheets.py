@@ -11,7 +11,7 @@ from workbooks import MAIN, workbook
 
 from annotrace.errors import InputError, LimitError
 from annotrace.labels import LabelTable
-from annotrace.labels.spreadsheets import read_delimited
+from annotrace.labels.delimited import read_delimited
 from annotrace.limits import Limits
 
 cells = st.text(st.sampled_from('ab1 ,;\t"\n.NA'), max_size=4)

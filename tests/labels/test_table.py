@@ -183,5 +183,5 @@ def test_importing_the_table_and_gold_does_not_import_the_readers():
     imported = {name.rpartition(".")[2] for name in run.stdout.split()}
     assert imported == {
         *("codes", "columns", "counting", "frames", "gold", "matching", "table", "vocabulary"),
-        *("usual_names", "writing"),
+        *("mapped_codes", "usual_names", "writing"),
     }

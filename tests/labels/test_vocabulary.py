@@ -1,18 +1,15 @@
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from annotrace.errors import InputError
 from annotrace.labels.vocabulary import (
-    SHORT,
     TEXT,
     as_names,
     as_text,
     check_names,
     encode,
-    encode_series,
     encode_values,
     encode_with,
     look_up,
@@ -130,14 +127,6 @@ def test_plain_names_are_accepted_by_numpy_and_scikit_learn():
 def test_new_names_are_appended_once():
     assert union_names(as_names(["a", "b"]), as_names(["c", "b", "c"])).tolist() == ["a", "b", "c"]
     assert union_names(as_names([1, 2]), as_names(["x"])).tolist() == ["1", "2", "x"]
-
-
-@pytest.mark.parametrize("n_repeats", [1, SHORT])
-@pytest.mark.parametrize("values", [["b", None, "a", ""], [2.5, None, 1.0, None]])
-def test_short_and_long_series_are_encoded_alike(values, n_repeats):
-    coded = encode_series(pl.Series(values * n_repeats))
-    assert coded.codes.tolist() == [0, -1, 1, -1] * n_repeats
-    assert coded.names.tolist() == [str(values[0]), str(values[2])]
 
 
 def test_no_values_have_no_codes():

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
-from annotrace.labels.spreadsheets import read_delimited
+from annotrace.labels.delimited import read_delimited
 from annotrace.labels.writing import write_classes, write_confusion
 
 NAMES = ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"]

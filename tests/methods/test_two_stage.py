@@ -4,6 +4,7 @@ import pytest
 from crowds import blobs
 
 import annotrace as at
+from annotrace.aggregation import Hierarchical
 from annotrace.errors import InputError
 
 
@@ -53,3 +54,13 @@ def test_an_unknown_aggregation_is_rejected():
     X, _, table, _ = blobs(n_items=30)
     with pytest.raises(InputError, match="no aggregation 'magic'"):
         at.TwoStage(aggregate="magic", epochs=1).fit(X, table)
+
+
+def test_a_run_need_not_hold_an_array_of_matrices(tmp_path, monkeypatch):
+    monkeypatch.setattr(Hierarchical, "_has_matrices", lambda self, problem: False)
+    X, _, table, _ = blobs(n_items=80)
+    model = at.TwoStage(aggregate="hierarchical", epochs=1, random_state=0).fit(X, table)
+    model.save(tmp_path / "run")
+    loaded = at.load(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.posterior_, model.posterior_)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -1,7 +1,12 @@
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
 import annotrace as at
+from annotrace.diagnosis import pairwise_kappa
+from annotrace.labels import LabelTable
 from annotrace.report.classes import agreement_of, class_section
 from annotrace.report.view import view_of
 
@@ -47,3 +52,13 @@ def test_a_pair_that_shares_too_few_items_has_no_kappa_and_the_page_says_so():
     cohen = agreement_of(table)[-1]
     assert (cohen.name, cohen.value) == ("Cohen's kappa", None)
     assert cohen.meaning == "no two annotators share 20 items"
+
+
+def test_the_page_says_that_pairs_were_drawn(monkeypatch):
+    item = np.repeat(np.arange(400), 3)
+    annotator, label = np.tile([0, 1, 2], 400), np.random.default_rng(0).integers(0, 2, 1200)
+    table = LabelTable.from_codes(item, annotator, label)
+    sampled = partial(pairwise_kappa, max_pairs=300)
+    monkeypatch.setattr("annotrace.report.classes.pairwise_kappa", sampled)
+    kappa = agreement_of(table)[-1]
+    assert re.search(r"; estimated from \d+ (items|annotators) drawn at random$", kappa.meaning)

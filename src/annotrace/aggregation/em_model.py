@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from annotrace.crowd.annotator_model import MatrixModel
+from annotrace.crowd.annotator_model import AnnotatorModel, MatrixModel
 from annotrace.crowd.problem import CrowdProblem
 
 # A class that no item has keeps a logarithm.
@@ -17,7 +19,7 @@ SMALLEST = 1e-12
 FEW_CHANGES = 1e-3
 
 
-class EMModel(MatrixModel):
+class EMModel(AnnotatorModel):
     """An annotator model with the two steps of EM.
 
     The *state* of an item is its class, or a class and something more: state s is of class
@@ -31,19 +33,13 @@ class EMModel(MatrixModel):
     is_vote = False
     """Whether the posterior holds shares of votes, which are not probabilities."""
 
-    log: Tensor
     prior: Tensor
 
     def __init__(self, problem: CrowdProblem) -> None:
         super().__init__()
         self.n_annotators, self.n_classes, _ = problem.shape
-        self.register_buffer("log", torch.zeros(problem.shape, dtype=problem.dtype))
         uniform = torch.full((self.n_classes,), 1 / self.n_classes, dtype=problem.dtype)
         self.register_buffer("prior", uniform)
-
-    def log_matrices(self) -> Tensor:
-        """Return the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
-        return self.log
 
     def initial_state(self, problem: CrowdProblem) -> Tensor:
         """Return the first state of each item, shape (n_items, n_states)."""
@@ -57,14 +53,41 @@ class EMModel(MatrixModel):
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
         """Return the states of items, shape (n_items, n_states), and the objective."""
 
+    def all_states(self, problem: CrowdProblem, state: Tensor | None = None) -> Tensor:
+        """Return the states of items as an array (n_items, n_states), whatever `e_step` returns.
+
+        `state` is the last that it returned, if the model is as it was then.
+        """
+        return self.e_step(problem)[0] if state is None else state
+
+    def prepare_for(self, saved: Mapping[str, Tensor]) -> None:
+        """Make room for what a run has saved, if its size does not follow from the problem."""
+
     def learned(self) -> dict[str, Any]:
         """Return what the aggregation shows of the model, by attribute name."""
         return {}
 
     def warm_start(self, previous: EMModel) -> None:
         """Copy what was learned from fewer annotators, items or classes."""
+        own = dict(self.named_buffers())
         for name, learned in previous.named_buffers():
-            self.get_buffer(name)[tuple(slice(size) for size in learned.shape)] = learned
+            # Large crowds have models with other buffers than small ones.
+            if name in own and np.all(np.less_equal(learned.shape, own[name].shape)):
+                own[name][tuple(slice(size) for size in learned.shape)] = learned
+
+
+class MatrixEMModel(EMModel, MatrixModel):
+    """A model with the two steps of EM and an array of all confusion matrices."""
+
+    log: Tensor
+
+    def __init__(self, problem: CrowdProblem) -> None:
+        super().__init__(problem)
+        self.register_buffer("log", torch.zeros(problem.shape, dtype=problem.dtype))
+
+    def log_matrices(self) -> Tensor:
+        """Return the logarithms of all matrices, shape (n_annotators, n_classes, n_classes)."""
+        return self.log
 
 
 def by_class(state: Tensor, n_classes: int) -> Tensor:
@@ -72,15 +95,15 @@ def by_class(state: Tensor, n_classes: int) -> Tensor:
     return state.view(len(state), -1, n_classes)
 
 
-def is_stable(before: Tensor, now: Tensor) -> bool:
+def is_stable(problem: CrowdProblem, before: Tensor, now: Tensor) -> bool:
     """Whether the most probable class of hardly any item has changed.
 
     Parameters
     ----------
+    problem : CrowdProblem
     before, now : Tensor of shape (n_items, n_classes)
     """
-    changed = (before.argmax(1) != now.argmax(1)).float().mean()
-    return float(changed) < FEW_CHANGES
+    return problem.fraction(before.argmax(1) != now.argmax(1)) < FEW_CHANGES
 
 
 def class_shares(problem: CrowdProblem, posterior: Tensor) -> Tensor:

@@ -29,8 +29,9 @@ from torch import Tensor
 
 from annotrace.aggregation.em_model import EMModel, by_class
 from annotrace.aggregation.hierarchical import Hierarchical
-from annotrace.aggregation.second_opinion import Solution, followers, labels_of
+from annotrace.aggregation.second_opinion import Solution, followers
 from annotrace.aggregation.weighted_vote import vote_until_stable
+from annotrace.crowd.label_pairs import labels_of
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.parameters import Fraction, Number
@@ -86,7 +87,7 @@ class Ensemble(Hierarchical):
         posterior = problem.set_gold(self._combine(problem, state))
         # The annotators of a solution are those that it implies.
         model.m_step(problem, _with_posterior(state, posterior, self._distrust))
-        return posterior, model.e_step(problem)[0]
+        return posterior, model.all_states(problem)
 
     def _take(self, result: CrowdResult) -> None:
         by_gold = result.held_out is not None

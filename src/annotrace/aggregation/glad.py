@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from annotrace.aggregation.base import IterativeAggregation
-from annotrace.aggregation.em_model import EMModel, one_coin_matrices
+from annotrace.aggregation.em_model import MatrixEMModel, one_coin_matrices
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count
@@ -72,7 +72,7 @@ def scoring_step(values: Tensor, owner: Tensor, terms: Callable[[Tensor], Terms]
     return torch.where(proposed_gain > gain - away.square() / 2, proposed, values)
 
 
-class GLADModel(EMModel):
+class GLADModel(MatrixEMModel):
     """One ability per annotator and one ease per item.
 
     Parameters
@@ -200,6 +200,7 @@ class GLAD(IterativeAggregation):
     max_iter: Count = 100
 
     method: ClassVar[str] = "glad"
+    adds_up: ClassVar[bool] = False
 
     def _make_model(self, problem: CrowdProblem) -> GLADModel:
         return GLADModel(problem, self.n_steps)

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from annotrace.crowd.gold_accuracy import gold_accuracy
@@ -81,6 +80,8 @@ def regression(evidence: Evidence, gold: NDArray[np.int32]) -> Array:
     The logit of a class is a multiple of its log-posterior, and of its log-probability by a
     classifier, plus a weight for each annotator who reports it; weights are penalised.
     """
+    from scipy.optimize import minimize
+
     table, scores = evidence.table, evidence.scores
     start = np.zeros(len(scores))
     start[0] = _scale(scores[0], gold, POSTERIOR_SCALE)
@@ -170,6 +171,8 @@ def _scale(scores: Array, gold: NDArray[np.int32], prior: tuple[float, float]) -
     def loss(log_scale: float) -> float:
         log_p = log_softmax(np.exp(log_scale) * known, axis=1)[rows, truth]
         return float(((log_scale - prior[0]) / prior[1]) ** 2 / 2 - log_p.sum())
+
+    from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(loss, bounds=(-4, 4), method="bounded", options={"xatol": 0.02})
     return float(np.exp(found.x))

@@ -20,103 +20,43 @@ no iteration lowers. `docs/aggregation.md` has what was tried and what each part
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from annotrace.aggregation.base import IterativeAggregation
-from annotrace.aggregation.em_model import EMModel, by_class, is_stable
-from annotrace.aggregation.run_schema import FRACTIONS, Array
-from annotrace.crowd.dependent_annotators import DependentAnnotators
-from annotrace.crowd.dirichlet import (
-    LARGEST,
-    VAGUE,
-    divergence,
-    expected_log,
-    log_vague,
-    update_pool,
-    weighted_counts,
+from annotrace.aggregation.em_model import (
+    FEW_CHANGES,
+    EMModel,
+    MatrixEMModel,
+    by_class,
+    is_stable,
 )
-from annotrace.crowd.dirichlet import SMALLEST as SMALLEST_ALPHA
+from annotrace.aggregation.run_schema import FRACTIONS, Array
+from annotrace.aggregation.sparse_hierarchical import N_LEVELS, SparseHierarchicalModel
+from annotrace.crowd.dependent_annotators import DependentAnnotators
+from annotrace.crowd.dirichlet import divergence, expected_log, log_vague, update_pool
 from annotrace.crowd.em import matrices_from_counts
-from annotrace.crowd.item_difficulty import cap_doubtful, split_counts, state_logs
+from annotrace.crowd.item_difficulty import cap_doubtful, margin, split_counts, state_logs
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import CrowdProblem
-
-# Labels' worth of prior on an annotator's own skill; 2, 4 and 10 gave the same.
-SKILL_WEIGHT = 2.0
-PATTERN_WEIGHT = 1e-2
+from annotrace.crowd.skill_prior import SkillPrior
 
 # From so many items on, it is enough that few estimated classes change in an iteration: on a
 # million items and 5 million labels 8 iterations instead of 31, and the same accuracy, .967.
 MANY_ITEMS = 200_000
 # The gain per label above which classes are not even compared.
 LARGE_GAIN = 1e-3
+# Cells of all matrices up to which they are an array, even if labels are fewer.
+FEW_CELLS = 2**20
 
 
-class SkillPrior(nn.Module):
-    """The prior of all matrices: own skill, shared pattern of errors, shared strength.
-
-    Parameters
-    ----------
-    problem : CrowdProblem
-    typical : float
-        The initial skill, and that of an annotator without labels.
-    """
-
-    strength: Tensor
-    skill: Tensor
-    pattern: Tensor
-
-    def __init__(self, problem: CrowdProblem, typical: float) -> None:
-        super().__init__()
-        n_annotators, n, _ = problem.shape
-        self.typical = min(max(typical, 0.01), 0.99)
-        self.wrong = ~torch.eye(n, dtype=torch.bool)
-        skill = torch.full((n_annotators,), self.typical, dtype=problem.dtype)
-        self.register_buffer("strength", torch.tensor(4.0, dtype=problem.dtype))
-        self.register_buffer("skill", skill)
-        self.register_buffer("pattern", self.wrong.to(problem.dtype) / max(n - 1, 1))
-
-    def normalize_pattern(self) -> None:
-        """Make the rows of the pattern sum to one, as after new classes were added."""
-        self.pattern = self.pattern / self.pattern.sum(1, keepdim=True).clamp(min=PATTERN_WEIGHT)
-
-    def alpha(self) -> Tensor:
-        """Return the Dirichlet parameters, shape (n_annotators, n_classes, n_classes)."""
-        skill = self.skill[:, None, None]
-        mean = torch.where(self.wrong, (1 - skill) * self.pattern, skill)
-        return (self.strength * mean).clamp_(min=SMALLEST_ALPHA)
-
-    def update(self, counts: Tensor) -> None:
-        """Take one step towards the skills, pattern and strength that make counts most probable.
-
-        Parameters
-        ----------
-        counts : Tensor of shape (n_annotators, n_classes, n_classes)
-        """
-        weighted, rate = weighted_counts(counts, self.alpha())
-        correct = weighted.diagonal(dim1=1, dim2=2).sum(1) + SKILL_WEIGHT * self.typical
-        total = weighted.sum((1, 2)) + SKILL_WEIGHT
-        self.skill = (correct / total).clamp(1e-3, 1 - 1e-3)
-        self.pattern = (weighted.sum(0) + PATTERN_WEIGHT) * self.wrong
-        self.normalize_pattern()
-        strength = (weighted.sum() + VAGUE) / (rate.sum() + VAGUE)
-        self.strength = strength.clamp(1e-2, LARGEST)
-
-    def log_density(self) -> Tensor:
-        """Return the log density of skills, pattern and strength, up to a constant."""
-        correct, wrong = self.skill.log().sum(), (1 - self.skill).log().sum()
-        skill = SKILL_WEIGHT * (self.typical * correct + (1 - self.typical) * wrong)
-        pattern = PATTERN_WEIGHT * self.pattern[self.wrong].log().sum()
-        return (skill + pattern).double() + log_vague(self.strength)
-
-
-class HierarchicalModel(EMModel):
+class HierarchicalModel(MatrixEMModel):
     """Dirichlet posteriors of matrices under a `SkillPrior`, and a state per item.
 
     State k is a clear item of class k, state n_classes + k a doubtful one.
@@ -134,9 +74,9 @@ class HierarchicalModel(EMModel):
         super().__init__(problem)
         n_annotators, n, _ = problem.shape
         votes = problem.votes()
-        counts = problem.labels.counts(votes)
+        counts = problem.label_counts(votes)
         agreement = counts.diagonal(dim1=1, dim2=2).sum() / counts.sum()
-        self.annotators = SkillPrior(problem, float(agreement))
+        self.annotators = SkillPrior(n_annotators, n, float(agreement), problem.dtype)
         self.register_buffer("marginal", votes.new_full((1, 1, n), 4 / n))
         self.register_buffer("seen", votes.new_full(problem.shape, 0.5))
         self.register_buffer("dirichlet", self.annotators.alpha())
@@ -148,7 +88,7 @@ class HierarchicalModel(EMModel):
     def initial_state(self, problem: CrowdProblem) -> Tensor:
         """Return the votes, split into clear and doubtful by the lead of the first class."""
         votes = problem.votes()
-        clear = 0.1 + 0.8 * _margin(votes)
+        clear = 0.1 + 0.8 * margin(votes)
         return torch.cat([votes * clear, votes * (1 - clear)], 1)
 
     def warm_start(self, previous: EMModel) -> None:
@@ -158,9 +98,7 @@ class HierarchicalModel(EMModel):
 
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Update matrices and their prior, guesses, class shares and the share of doubt."""
-        counts, guess_counts, self.guess_rate = split_counts(
-            problem.labels.counts(state), self.seen
-        )
+        counts, guess_counts, self.guess_rate = split_counts(problem.label_counts(state), self.seen)
         if problem.prior_counts is not None:
             counts = counts + problem.prior_counts
         self.annotators.update(counts)
@@ -237,26 +175,38 @@ class Hierarchical(IterativeAggregation):
         "doubt_": Array("f", ("items",), FRACTIONS),
     }
 
-    def _make_model(self, problem: CrowdProblem) -> HierarchicalModel:
-        return HierarchicalModel(problem)
+    def _make_model(self, problem: CrowdProblem) -> EMModel:
+        dense = self._has_matrices(problem)
+        return HierarchicalModel(problem) if dense else SparseHierarchicalModel(problem)
+
+    def largest_shapes(self, problem: CrowdProblem) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the largest tensors of the annotator model, by name."""
+        if self._has_matrices(problem):
+            return super().largest_shapes(problem)
+        n_annotators, n, _ = problem.shape
+        return {"annotators.pattern": (n, n), "guesses": (n_annotators, 1, n)}
+
+    def _has_matrices(self, problem: CrowdProblem) -> bool:
+        """Whether the annotator model holds an array of all confusion matrices."""
+        n_cells = math.prod(problem.shape)
+        few = n_cells <= max(problem.n_labels, FEW_CELLS)
+        return few or problem.prior_counts is not None
 
     def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
         if super()._has_converged(problem, states, gain):
             return True
-        many = problem.table.n_items >= MANY_ITEMS
-        if self.tol == 0 or not many or gain > LARGE_GAIN * problem.table.n_labels:
+        many = problem.n_items >= MANY_ITEMS
+        if self.tol == 0 or not many or gain > LARGE_GAIN * problem.n_labels:
             return False
+        before, now = states
+        if before.shape != now.shape:
+            return False
+        if now.shape[1] == N_LEVELS:
+            moved = (before.sum(1) - now.sum(1)).abs().sum() / 2
+            return float(moved) < FEW_CHANGES * problem.n_items
         before, now = (by_class(state, problem.shape[1]).sum(1) for state in states)
-        return is_stable(before, now)
+        return is_stable(problem, before, now)
 
     def _set_result(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         super()._set_result(problem, model, state)
         self.doubt_: NDArray[Any] = self._state[:, problem.shape[1] :].sum(1).numpy()
-
-
-def _margin(votes: Tensor) -> Tensor:
-    """Return how far the first class leads the second, shape (n_items, 1)."""
-    if votes.shape[1] == 1:
-        return torch.ones_like(votes)
-    highest = votes.topk(2, dim=1).values
-    return highest[:, :1] - highest[:, 1:]

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from annotrace.aggregation.base import IterativeAggregation
-from annotrace.aggregation.em_model import SMALLEST, EMModel
+from annotrace.aggregation.em_model import SMALLEST, MatrixEMModel
 from annotrace.crowd.dirichlet import divergence, expected_log
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count, Positive
@@ -33,7 +33,7 @@ from annotrace.parameters import Count, Positive
 INITIAL_KNOWN = 0.9
 
 
-class MACEModel(EMModel):
+class MACEModel(MatrixEMModel):
     """Annotators who know the truth or guess.
 
     Parameters

@@ -12,13 +12,13 @@ from typing import ClassVar
 from torch import Tensor
 
 from annotrace.aggregation.base import Aggregation
-from annotrace.aggregation.em_model import SMALLEST, EMModel, class_shares
+from annotrace.aggregation.em_model import SMALLEST, MatrixEMModel, class_shares
 from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Positive
 
 
-class VoteModel(EMModel):
+class VoteModel(MatrixEMModel):
     """Matrices counted against the shares of votes."""
 
     is_vote = True

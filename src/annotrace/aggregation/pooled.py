@@ -22,13 +22,13 @@ import torch
 from torch import Tensor
 
 from annotrace.aggregation.base import IterativeAggregation
-from annotrace.aggregation.em_model import EMModel
+from annotrace.aggregation.em_model import MatrixEMModel
 from annotrace.crowd.dirichlet import divergence, expected_log, log_vague, update_pool
 from annotrace.crowd.em import matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 
 
-class PooledModel(EMModel):
+class PooledModel(MatrixEMModel):
     """Dirichlet posteriors of confusion matrices under a shared prior.
 
     Attributes

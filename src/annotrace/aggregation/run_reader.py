@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from annotrace.aggregation.run_schema import (
     CODES,
     DISTRIBUTIONS,
+    FRACTIONS,
     PRIOR_BY_ITEM,
     RECORDS,
     RESULT,
@@ -98,15 +99,15 @@ class SavedRun:
         check_fields(self.learned, wanted, sizes=_sizes(self.table))
         return self.learned
 
-    def check_matrices(self) -> None:
-        """Check that the annotator model of an aggregation is as large as the table says.
+    def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Check the shapes of tensors of the annotator model, by name.
 
         To be called before the model is built, which allocates as much.
         """
-        shape = (self.table.n_annotators, self.table.n_classes, self.table.n_classes)
-        log = self.modules.get("annotators", {}).get("log")
-        if log is None or log.shape != shape:
-            raise InputError(f"Expected `annotators.log` to be of shape {shape}.")
+        given = self.modules.get("annotators", {})
+        for name, shape in shapes.items():
+            if name not in given or given[name].shape != shape:
+                raise InputError(f"Expected `annotators.{name}` to be of shape {shape}.")
 
     def check_modules(self, modules: Mapping[str, nn.Module]) -> None:
         """Check the tensors of all modules: names, shapes and types, finite weights.
@@ -131,6 +132,10 @@ class SavedRun:
             **arrays,
         )
         if annotator_model is not None:
+            if not result.fits_array:
+                accuracies = Array("f", ("annotators", "classes"), FRACTIONS)
+                accuracies.check("accuracies", result.accuracies(), _sizes(self.table))
+                return result
             matrices = Array("f", ("annotators", "classes", "classes"), DISTRIBUTIONS)
             matrices.check("confusion_", result.matrices(), _sizes(self.table))
         return result

@@ -5,7 +5,8 @@
     truth.csv          item, label, confidence, one column per class
     annotators.csv     annotator, n_labels, skill, low, high, accuracy, accuracy_low,
                        accuracy_high, flags
-    confusion.npz      confusion (annotators, classes, classes), annotators, classes
+    confusion.npz      confusion (annotators, classes, classes), annotators, classes; above
+                       2e8 cells accuracies (annotators, classes) in place of confusion
     model.safetensors  labels, posterior, learned arrays and weights, for `annotrace.load`
     run.json           method, parameters, diagnosis, versions, checksum
 
@@ -24,23 +25,24 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annotrace.aggregation.run_reader import SavedRun
 from annotrace.aggregation.run_schema import CODES, NEVER_SAVED, RESULT, VOCABULARIES
 from annotrace.atomic import atomic_write
 from annotrace.diagnosis.fitted import FittedCrowd, annotator_frame
+from annotrace.estimators import Estimator, check_fitted
 from annotrace.labels.vocabulary import Names
-from annotrace.labels.writing import write_classes, write_confusion, write_csv
+from annotrace.labels.writing import write_accuracies, write_classes, write_confusion, write_csv
 from annotrace.run_folder import DESCRIPTION, MODEL, locked, replace_run
-from annotrace.storage import join_parts, pack_tensors
+from annotrace.storage import join_parts, tensor_parts
 from annotrace.version import FORMAT, versions
 
+NAMES_AT_ONCE = 2**18
 
-class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
+
+class SavableModel(FittedCrowd, Estimator, ABC):
     """A fitted classifier or aggregation that a folder can hold.
 
     A class that learns more than its base declares it in `saved_attributes`: names of attributes
@@ -49,9 +51,6 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
 
     method: ClassVar[str]
     saved_attributes: ClassVar[Mapping[str, Any]] = {"versions_": dict[str, str]}
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
 
     def save(self, folder: str | Path, *, raw: bool = False) -> None:
         """Write the fitted model to a folder; `annotrace.load` reads it back.
@@ -65,7 +64,7 @@ class SavableModel(FittedCrowd, BaseEstimator, ABC):  # type: ignore[misc]
             Write names to csv as they are, even if a spreadsheet would take them for formulas; see
             `LabelTable.write`.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         save_run(self, Path(folder), raw=raw)
 
     @abstractmethod
@@ -89,14 +88,16 @@ def save_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
 
 def write_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
     """Write the files of a fitted model to an empty folder; see `SavableModel.save`."""
-    content = pack_tensors(_tensors(model))
+    digest = hashlib.sha256()
     with atomic_write(folder / MODEL) as file:
-        file.write(content)
+        for part in tensor_parts(_arrays(model)):
+            digest.update(part)
+            file.write(part)
     result = model.result_
     diagnosis = model.diagnosis_ if result.models_annotators else None
     write_classes(
         folder / "truth.csv",
-        result.table.items.tolist(),
+        result.table.items,
         result.table.classes,
         result.posterior,
         labels=result.table.classes[result.estimate],
@@ -105,10 +106,13 @@ def write_run(model: SavableModel, folder: Path, *, raw: bool = False) -> None:
     )
     write_csv(annotator_frame(result, diagnosis), folder / "annotators.csv", raw=raw)
     if result.annotator_model is not None:
-        write_confusion(folder, result.table, result.matrices())
+        if result.fits_array:
+            write_confusion(folder, result.table, result.matrices())
+        else:
+            write_accuracies(folder, result.table, result.accuracies())
     description = _describe(model) | {
         "diagnosis": None if diagnosis is None else diagnosis.as_dict(),
-        "sha256": hashlib.sha256(content).hexdigest(),
+        "sha256": digest.hexdigest(),
     }
     with atomic_write(folder / DESCRIPTION) as file:
         file.write((json.dumps(description, indent=1, default=_plain) + "\n").encode())
@@ -125,15 +129,15 @@ def plain_params(model: SavableModel) -> dict[str, Any]:
     return {name: value for name, value in params.items() if isinstance(value, plain)}
 
 
-def _tensors(model: SavableModel) -> dict[str, Tensor]:
+def _arrays(model: SavableModel) -> dict[str, Tensor | NDArray[Any]]:
     table, result = model.result_.table, model.result_
-    labels = _as_tensors({name: getattr(table, name) for name in CODES})
+    labels = _only_arrays({name: getattr(table, name) for name in CODES})
     labels |= {name: _pack(getattr(table, name)) for name in VOCABULARIES}
     modules = {part: module.state_dict() for part, module in model.learned_modules().items()}
     return join_parts(
         labels=labels,
-        result=_as_tensors({name: getattr(result, name) for name in RESULT}),
-        learned=_as_tensors(_learned(model)),
+        result=_only_arrays({name: getattr(result, name) for name in RESULT}),
+        learned=_only_arrays(_learned(model)),
         **modules,
     )
 
@@ -163,14 +167,15 @@ def _describe(model: SavableModel) -> dict[str, Any]:
     }
 
 
-def _as_tensors(values: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return those values that are arrays as tensors."""
-    arrays = {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
-    return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+def _only_arrays(values: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    return {name: each for name, each in values.items() if isinstance(each, np.ndarray)}
 
 
-def _pack(names: Names) -> Tensor:
-    return torch.frombuffer(bytearray(json.dumps(names.tolist()).encode()), dtype=torch.uint8)
+def _pack(names: Names) -> NDArray[np.uint8]:
+    """Return names as the bytes of a JSON list, of which a part at a time is Python's."""
+    starts = range(0, max(len(names), 1), NAMES_AT_ONCE)
+    parts = (json.dumps(names[start : start + NAMES_AT_ONCE].tolist())[1:-1] for start in starts)
+    return np.frombuffer(f"[{', '.join(parts)}]".encode(), np.uint8)
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from annotrace.crowd.em import matrices_from_counts, posterior
-from annotrace.crowd.label_pairs import MAX_PAIRS, pair_labels
+from annotrace.crowd.label_pairs import MAX_PAIRS, labels_of, pair_labels
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.table import LabelTable
 
@@ -84,19 +84,6 @@ class Solution:
         by_others = posterior(both, -own).numpy()[np.arange(len(label)), label]
         n_labels = np.bincount(annotator, minlength=table.n_annotators)
         return np.bincount(annotator, by_others, table.n_annotators) / np.maximum(n_labels, 1)
-
-
-def labels_of(table: LabelTable, annotators: NDArray[np.bool_]) -> LabelTable:
-    """Return the labels of some annotators; all items and annotators keep their codes."""
-    own = annotators[table.annotator]
-    return LabelTable.from_codes(
-        table.item[own],
-        table.annotator[own],
-        table.label[own],
-        n_items=table.n_items,
-        n_annotators=table.n_annotators,
-        n_classes=table.n_classes,
-    )
 
 
 def followers(table: LabelTable, one: Array, other: Array) -> float:

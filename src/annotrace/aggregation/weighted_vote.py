@@ -22,7 +22,7 @@ from torch import Tensor
 from annotrace.aggregation.base import IterativeAggregation
 from annotrace.aggregation.em_model import (
     SMALLEST,
-    EMModel,
+    MatrixEMModel,
     class_shares,
     is_stable,
     one_coin_matrices,
@@ -50,7 +50,7 @@ def leading_classes(votes: Tensor) -> Tensor:
     return highest / highest.sum(1, keepdim=True)
 
 
-class WeightedVoteModel(EMModel):
+class WeightedVoteModel(MatrixEMModel):
     """One skill per annotator, and votes weighted by it.
 
     Parameters
@@ -107,7 +107,7 @@ def vote_until_stable(problem: CrowdProblem, max_iter: int = 20) -> Tensor:
         before = votes
         model.m_step(problem, before)
         votes = model.vote(problem)
-        if is_stable(before, votes):
+        if is_stable(problem, before, votes):
             break
     return votes
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from annotrace.allocation.next_labels import Fitted
 from annotrace.crowd.gold_accuracy import gold_accuracy
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.confidence import calibrated_posterior, confidence
 from annotrace.errors import InputError
+from annotrace.estimators import check_fitted
 from annotrace.labels.frames import convert_frame, named_series
 from annotrace.parameters import Count, ProperFraction, Seed, check_value
 from annotrace.seeds import seed_of
@@ -67,7 +67,7 @@ def gold_items(
     >>> gold_items(model, 2, random_state=0).select("item", "part").rows()
     [(2, 'random'), (3, 'doubtful')]
     """
-    check_is_fitted(model)
+    check_fitted(model)
     result = model.result_
     if n_items is None and width is None:
         raise InputError("Expected `n_items` or `width`, but got neither.")
@@ -102,7 +102,7 @@ def gold_needed(model: Fitted, width: float) -> Any:
     """
     import polars as pl
 
-    check_is_fitted(model)
+    check_fitted(model)
     result = model.result_
     table = result.table
     accuracy, own_gold = _annotator_accuracies(result)

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from annotrace.allocation.available import Available, AvailableAnnotators, Cost
 from annotrace.allocation.gain import Array
@@ -15,6 +14,7 @@ from annotrace.allocation.plan import ROUNDING, Plan
 from annotrace.allocation.reasons import describe_label_reason, find_reason
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.confidence import independent_posterior
+from annotrace.estimators import check_fitted
 from annotrace.labels.frames import convert_frame, named_series
 from annotrace.labels.vocabulary import Names
 from annotrace.parameters import Count, Natural, Positive, check_value
@@ -87,7 +87,7 @@ def allocate(
     check_value("budget", budget, Positive)
     check_value("at_least", at_least, Natural)
     check_value("per_item", per_item, Count)
-    check_is_fitted(model)
+    check_fitted(model)
     annotators = AvailableAnnotators(model.result_.table.annotators, available, cost)
     result = _with_annotators(model.result_, annotators.names)
     matrices = _matrices(result)

@@ -20,6 +20,7 @@ from annotrace.cli.options import (
     seed_option,
 )
 from annotrace.cli.output import echo_warnings, new_run, print_result, save_with_report
+from annotrace.cli.together import read_labels, together
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
@@ -72,13 +73,26 @@ def aggregate(
       annotrace aggregate labels.csv --out run
       annotrace aggregate labels.csv --method dawid-skene --out run
       annotrace aggregate answers.csv --skip unsure --truth gold --out run
+      torchrun --nproc-per-node 2 -m annotrace aggregate labels.csv --out run
     """
-    with new_run(out, overwrite):
+    from annotrace.aggregation.together import check_together
+    from annotrace.progress import show_stages
+
+    with (
+        together() as processes,
+        new_run(out, overwrite, processes=processes),
+        show_stages(processes.is_first and not quiet),
+    ):
         aggregation = make_aggregation(method, seed, max_iter)
-        table, layout = labels.read()
-        if not quiet:
+        check_together(aggregation, processes)
+        table, layout = read_labels(labels, processes)
+        if table is not None and not quiet:
             click.echo(describe_labels(table, layout, learn_truth))
-        fit_aggregation(aggregation, table, gold_from_truth(table) if learn_truth else None)
+        gold = gold_from_truth(table) if table is not None and learn_truth else None
+        fit_aggregation(aggregation, table, gold)
+        processes.leave()
+        if table is None:
+            return
         where = save_with_report(aggregation, out, report, raw=raw, anonymous=anonymous)
     if not quiet:
         print_result(aggregation)
@@ -97,17 +111,20 @@ def make_aggregation(method: str | None, seed: int, max_iter: int | None = None)
 
 
 def fit_aggregation(
-    aggregation: Aggregation, table: LabelTable, gold: dict[Any, Any] | None
+    aggregation: Aggregation, table: LabelTable | None, gold: dict[Any, Any] | None
 ) -> None:
-    """Fit an aggregation, and print warnings."""
-    if table.labels_per_item().max(initial=0) < 2 and gold is None:
+    """Fit an aggregation, and print warnings; the first process has the table and the result."""
+    from annotrace.aggregation.together import fit_together
+    from annotrace.distributed import current
+
+    if table is not None and table.labels_per_item().max(initial=0) < 2 and gold is None:
         click.echo(
             "Warning: no item has two labels, so that labels alone cannot show who is correct; "
             "they are returned unchanged. With features, use `annotrace fit`.",
             err=True,
         )
     with echo_warnings("max_iter"):
-        aggregation.fit(table, gold=gold)
+        fit_together(aggregation, table, gold, current())
 
 
 def _print_end(aggregation: Aggregation, out: Path, where: str) -> None:

@@ -26,11 +26,14 @@ from annotrace.cli.options import (
     seed_option,
 )
 from annotrace.cli.output import echo_warnings, new_run, print_result, save_with_report
+from annotrace.cli.together import read_everywhere, resume_command, together
+from annotrace.errors import ProcessLostError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from annotrace.data import ItemSource
+    from annotrace.distributed import Processes
     from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
 
@@ -158,6 +161,7 @@ def fit(
           --skip unsure --features features.parquet --out run
       annotrace fit labels.csv --features features.npz --method trace --no-recipe --out run
       annotrace fit labels.csv --features features.npz --out run --resume
+      torchrun --nproc-per-node 2 -m annotrace fit labels.csv --features features.npz --out run
 
     Ctrl-C stops and keeps a checkpoint, as SIGTERM does; the same command with --resume continues
     from it.
@@ -165,11 +169,17 @@ def fit(
     from annotrace.methods.inputs import leave_out_skipped
 
     checkpoint = out / CHECKPOINT
-    with _resumable(ctx, checkpoint), new_run(out, overwrite or (resume and checkpoint.exists())):
-        _check_resume(checkpoint, resume)
+    with (
+        together() as processes,
+        _resumable(ctx, checkpoint),
+        new_run(out, overwrite or (resume and checkpoint.exists()), processes=processes),
+    ):
+        if processes.is_first:
+            _check_resume(checkpoint, resume)
         model = _make(method, params, confusion is not None)
+        _check_together(items, processes)
         model.set_params(verbose=not quiet, checkpoint=checkpoint)
-        table, layout = labels.read()
+        table, layout = read_everywhere(labels, processes)
         shown, table = _read_items(
             items, labels, table, layout, image_size, not grey, keep_unlabelled
         )
@@ -185,6 +195,9 @@ def fit(
             table = leave_out_skipped(table, source)
         gold = gold_from_truth(table) if learn_truth else None
         checkpoints = model.fit_with_checkpoints(source, table, gold=gold)
+        processes.leave()
+        if not processes.is_first:
+            return
         options = {"anonymous": anonymous, **_report_items(items, shown)}
         where = save_with_report(model, out, report, raw=raw, **options)
         checkpoints.clear()
@@ -193,6 +206,16 @@ def fit(
         click.echo(f"\nWrote {out}: truth.csv, annotators.csv and the classifier. {where}".rstrip())
         run = shlex.quote(str(out))
         click.echo(f"Next: annotrace predict {run} {items.option} NEW --out new.csv")
+
+
+def _check_together(items: GivenItems, processes: Processes) -> None:
+    from annotrace.errors import InputError
+
+    if processes.size > 1 and items.encoder is not None:
+        raise InputError(
+            "--encoder works in one process: encode the items with `annotrace encode` first, and "
+            "fit with --features."
+        )
 
 
 def _read_items(
@@ -295,13 +318,19 @@ def _resumable(ctx: click.Context, checkpoint: Path) -> Iterator[None]:
     """Add to an interrupt how to resume."""
     try:
         yield
+    except ProcessLostError:
+        again = _how_to_resume(ctx, checkpoint)
+        raise ProcessLostError(f"Another process of this run has ended; {again}") from None
     except KeyboardInterrupt as interrupt:
         if not checkpoint.exists():
             # An encoding says what it keeps.
             said = str(interrupt) or "Interrupted; there was nothing to save yet."
             raise KeyboardInterrupt(said) from None
-        typed = [word for word in ctx.meta["annotrace.arguments"] if word != "--resume"]
-        command = shlex.join(["annotrace", *typed, "--resume"])
-        raise KeyboardInterrupt(
-            f"Interrupted; the training is saved in {checkpoint}. Resume with: {command}"
-        ) from None
+        raise KeyboardInterrupt(f"Interrupted; {_how_to_resume(ctx, checkpoint)}") from None
+
+
+def _how_to_resume(ctx: click.Context, checkpoint: Path) -> str:
+    if not checkpoint.exists():
+        return "nothing was saved yet, so start again."
+    command = resume_command(ctx.meta["annotrace.arguments"])
+    return f"the training is saved in {checkpoint}. Resume with: {command}"

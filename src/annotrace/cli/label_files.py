@@ -39,6 +39,8 @@ MANY_CLASSES = 200
 # Maximum number of pairs of names that are compared by letters: a second or two.
 MAX_PAIRS = 200_000
 TYPO = 0.8
+# Names that are compared with each other; a second or less.
+MAX_NAMES = 2**18
 
 
 @dataclass(frozen=True)
@@ -164,12 +166,10 @@ def _describe_columns(layout: Layout, learn_truth: bool) -> str:
 
 def _find_problems(table: LabelTable, used: Layout | Imported | None) -> Iterator[str]:
     """Yield what is valid but rarely intended."""
-    import numpy as np
-
     from annotrace.errors import first_few
 
     for what in ("classes", "annotators", "items"):
-        for names in nearly_equal(getattr(table, what).tolist())[:1]:
+        for names in nearly_equal(getattr(table, what)[:MAX_NAMES].tolist())[:1]:
             yield (
                 f"the {what} {first_few(names, 4)} differ only in capitals, spaces, a final .0 or "
                 "the encoding of accents, and count as different: write them alike in the file."
@@ -188,12 +188,23 @@ def _find_problems(table: LabelTable, used: Layout | Imported | None) -> Iterato
             "the header is repeated among the rows, as in files that were joined, and counts as a "
             "label: remove these rows."
         )
-    pairs = table.item.astype(np.int64) * table.n_annotators + table.annotator
-    if repeated := table.n_labels - len(np.unique(pairs)):
+    if repeated := _count_repeats(table):
         yield (
             f"labels that repeat an item and annotator: {repeated:,}. They count as more labels, "
             "unless --repeats is first or last."
         )
+
+
+def _count_repeats(table: LabelTable) -> int:
+    """Count labels beyond the first of an item by an annotator."""
+    import numpy as np
+
+    repeated = 0
+    for _, labels in table.blocks():
+        pairs = table.item[labels] * np.int64(table.n_annotators) + table.annotator[labels]
+        pairs.sort()
+        repeated += int(np.count_nonzero(pairs[1:] == pairs[:-1]))
+    return repeated
 
 
 def _has_header_among_rows(table: LabelTable, used: Layout | Imported | None) -> bool:

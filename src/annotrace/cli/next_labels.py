@@ -168,8 +168,8 @@ def read_available(path: Path | None, capacity: int | None) -> tuple[Any, Any]:
     if path is None:
         return capacity, 1.0
     from annotrace.errors import InputError
+    from annotrace.labels.delimited import read_delimited
     from annotrace.labels.files import read_bytes
-    from annotrace.labels.spreadsheets import read_delimited
 
     frame, rows = read_delimited(read_bytes(path), str(path))
     frame.columns = _check_columns(frame.columns, path)

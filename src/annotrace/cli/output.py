@@ -14,6 +14,7 @@ from annotrace.run_folder import REPORT, RUN_FILES, locked, replace_run
 
 if TYPE_CHECKING:
     from annotrace.aggregation import Aggregation
+    from annotrace.distributed import Processes
     from annotrace.labels import LabelTable
     from annotrace.methods import CrowdEstimator
 
@@ -47,10 +48,21 @@ def check_file(path: Path, overwrite: bool) -> None:
 
 
 @contextmanager
-def new_run(folder: Path, overwrite: bool, files: Iterable[str] = RUN_FILES) -> Iterator[None]:
-    """Keep other writers out of a folder, and check that no file is overwritten by mistake."""
+def new_run(
+    folder: Path,
+    overwrite: bool,
+    files: Iterable[str] = RUN_FILES,
+    processes: Processes | None = None,
+) -> Iterator[None]:
+    """Keep other writers out of a folder, and check that no file is overwritten by mistake.
+
+    Of several processes of one run only the first writes.
+    """
     from annotrace.labels.writing import check_writable
 
+    if processes is not None and not processes.is_first:
+        yield
+        return
     check_writable(folder)
     with locked(folder):
         check_folder(folder, files, overwrite)

@@ -86,7 +86,7 @@ class Confusion(MatrixModel):
         self.shared = nn.Parameter(start) if pooled else None
         if frequency is not None:
             check_shape("frequency", frequency, (n_annotators,))
-        self.register_buffer("_trace_weight", _trace_weight(frequency), persistent=False)
+        self.register_buffer("_trace_weight", trace_weight(frequency), persistent=False)
 
     def extra_repr(self) -> str:
         """Return the description that `repr` shows."""
@@ -190,7 +190,8 @@ def _initial_weights(
     return eye + (1 - eye) * other.item()
 
 
-def _trace_weight(frequency: Tensor | None) -> Tensor | None:
+def trace_weight(frequency: Tensor | None) -> Tensor | None:
+    """Return the weight of an annotator's trace in the mean of labels, (n_annotators,)."""
     if frequency is None:
         return None
     weight = 1 / (frequency.float() * torch.count_nonzero(frequency))

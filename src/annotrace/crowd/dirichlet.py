@@ -20,6 +20,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from annotrace.crowd.digamma import digamma
 from annotrace.crowd.em import matrices_from_counts
 
 # A Gamma prior on strengths, vague enough to matter only where the data say nothing.
@@ -31,7 +32,7 @@ INITIAL_STRENGTH = 5.0
 
 def expected_log(parameters: Tensor) -> Tensor:
     """Return E[log pi] under Dirichlet distributions along the last dimension."""
-    return torch.digamma(parameters) - torch.digamma(parameters.sum(-1, keepdim=True))
+    return digamma(parameters) - digamma(parameters.sum(-1, keepdim=True))
 
 
 def difference(function: Callable[[Tensor], Tensor], raised: Tensor, alpha: Tensor) -> Tensor:
@@ -42,7 +43,7 @@ def difference(function: Callable[[Tensor], Tensor], raised: Tensor, alpha: Tens
     Parameters
     ----------
     function : callable
-        Elementwise: `torch.digamma` or `torch.lgamma`.
+        Elementwise: `digamma` or `torch.lgamma`.
     raised, alpha : Tensor of shape (n_annotators, n_states, n_classes)
         `alpha` may have one annotator, shared by all.
     """
@@ -70,8 +71,8 @@ def weighted_counts(counts: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
         The new strength is the sum of `weighted` / sum of `rate`.
     """
     strength = alpha.sum(-1)
-    weighted = alpha * difference(torch.digamma, counts + alpha, alpha)
-    rate = torch.digamma(counts.sum(-1) + strength) - torch.digamma(strength)
+    weighted = alpha * difference(digamma, counts + alpha, alpha)
+    rate = digamma(counts.sum(-1) + strength) - digamma(strength)
     return weighted, rate
 
 

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from annotrace.crowd.label_pairs import LabelPairs
 from annotrace.labels.table import LabelTable
@@ -89,12 +87,24 @@ def find_groups(
         return ()
     sums = _sum_by_annotators(table, pairs, product, scale)
     base = float(sums.product.sum() / sums.scale.sum())
-    shrunken = _shrink(sums, base)
-    tree = linkage(squareform(1 - shrunken, checks=False), "average")
-    cluster = fcluster(tree, 1 - base - MIN_EXCESS, "distance")
+    cluster = _cluster(1 - _shrink(sums, base), 1 - base - MIN_EXCESS)
     groups = [_check(np.flatnonzero(cluster == k), sums, base) for k in np.unique(cluster)]
     found = [group for group in groups if group is not None]
     return tuple(sorted(found, key=lambda group: -group.correlation))
+
+
+def _cluster(distance: Array, largest: float) -> NDArray[np.integer[Any]]:
+    """Return the cluster of each annotator, by average linkage up to a distance."""
+    apart = distance + np.diag(np.full(len(distance), np.inf))
+    if apart.min() > largest:
+        return np.arange(len(distance))
+    # They take a tenth of a second to import, and most crowds have no such groups.
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    tree = linkage(squareform(distance, checks=False), "average")
+    cluster: NDArray[np.integer[Any]] = fcluster(tree, largest, "distance")
+    return cluster
 
 
 def _sum_by_annotators(

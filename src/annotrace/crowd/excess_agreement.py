@@ -103,5 +103,6 @@ def _compare(
 
 def without_labels(posterior: NDArray[Any], likelihood: Array) -> Array:
     """Take labels of some likelihood out of posteriors, both of shape (n, n_classes)."""
+    posterior = np.asarray(posterior, np.float64)
     log = np.log(np.maximum(posterior, 1e-30)) - np.log(np.maximum(likelihood, 1e-24))
     return normalize_joint(torch.from_numpy(log))[0].numpy()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from annotrace.crowd.confusion import Confusion
+from annotrace.crowd.factored_confusion import FactoredConfusion
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.safe_math import (
     mixture_log_likelihood,
@@ -23,7 +24,7 @@ from annotrace.crowd.sums import sum_groups
 
 def fused_trace_regularized_nll(
     log_p: Tensor,
-    layer: Confusion,
+    layer: Confusion | FactoredConfusion,
     row: Tensor,
     annotator: Tensor,
     label: Tensor,
@@ -40,7 +41,7 @@ def fused_trace_regularized_nll(
     layer, row, annotator, label, lam, joint
         As in `losses.trace_regularized_nll`.
     """
-    if not layer.sparse:
+    if isinstance(layer, Confusion) and not layer.sparse:
         log_matrices = layer.log_matrices().to(log_p.dtype)
         return _TraceRegularizedNLL.apply(  # type: ignore[no-any-return,no-untyped-call]
             log_p, log_matrices, row, annotator, label, lam, joint

@@ -98,3 +98,11 @@ def cap_doubtful(n_items: Tensor, largest: float = MAX_DOUBTFUL) -> Tensor:
     n_clear, n_doubtful = n_items
     above = (n_doubtful - largest * (n_clear + n_doubtful)).clamp(min=0)
     return torch.stack([n_clear + above, n_doubtful - above])
+
+
+def margin(votes: Tensor) -> Tensor:
+    """Return how far the first class leads the second, (n_items, n_classes) to (n_items, 1)."""
+    if votes.shape[1] == 1:
+        return torch.ones_like(votes)
+    highest = votes.topk(2, dim=1).values
+    return highest[:, :1] - highest[:, 1:]

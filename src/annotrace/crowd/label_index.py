@@ -24,6 +24,11 @@ from annotrace.labels.table import LabelTable
 FLOAT64_UP_TO = 100_000
 
 
+def best_dtype(n_labels: int) -> torch.dtype:
+    """Return the number type in which EM over so many labels is best done."""
+    return torch.float64 if n_labels <= FLOAT64_UP_TO else torch.float32
+
+
 class LabelIndex:
     """The labels of some items: of a whole table, or of a minibatch.
 
@@ -71,7 +76,7 @@ class LabelIndex:
         self.row, self.annotator, self.label = row, annotator, label
         self.n_rows, self.n_annotators, self.n_classes = n_rows, n_annotators, n_classes
         self.item = torch.arange(n_rows, device=row.device) if item is None else item
-        self.dtype = torch.float64 if len(row) <= FLOAT64_UP_TO else torch.float32
+        self.dtype = best_dtype(len(row))
         self._offsets = offsets
         size = n_rows * n_annotators * n_classes
         if tabulate is None:
@@ -89,6 +94,21 @@ class LabelIndex:
         )
         offsets = torch.from_numpy(table.offsets.astype(np.int32)) if on_cpu else None
         return cls(row, annotator, label, *sizes, offsets=offsets)
+
+    def head(self, n_labels: int) -> LabelIndex:
+        """Return about the first `n_labels` labels, those of whole rows, of a table."""
+        assert self._offsets is not None
+        n_rows = int(torch.searchsorted(self._offsets, n_labels, right=True)) - 1
+        stop = int(self._offsets[n_rows])
+        return LabelIndex(
+            self.row[:stop],
+            self.annotator[:stop],
+            self.label[:stop],
+            n_rows,
+            self.n_annotators,
+            self.n_classes,
+            offsets=self._offsets[: n_rows + 1],
+        )
 
     def sum_by_item(self, values: Tensor) -> Tensor:
         """Sum values (n_labels, width) over the labels of each item, (n_rows, width)."""
@@ -112,7 +132,7 @@ class LabelIndex:
         if self._table is not None:
             return self._multiply(columns, start)
         if self._offsets is not None and not columns.requires_grad:
-            sums = _sum_bags(self._answer, self._offsets, columns)
+            sums = sum_bags(self._answer, self._offsets, columns)
         else:
             sums = self.sum_by_item(columns.index_select(0, self._answer))
         return sums if start is None else sums.add_(start)
@@ -134,7 +154,7 @@ class LabelIndex:
             with torch.autocast(posterior.device.type, enabled=False):
                 return posterior.t().expand(self.n_annotators, -1, -1) @ by_annotator
         if self._offsets is not None:
-            sums = _sum_bags(*self._by_answer, posterior)
+            sums = sum_bags(*self._by_answer, posterior)
         else:
             answers = self._answer, self.n_annotators * self.n_classes
             (sums,) = sum_groups(posterior.index_select(0, self.row), answers)
@@ -169,7 +189,7 @@ class LabelIndex:
             return table @ columns if start is None else torch.addmm(start, table, columns)
 
 
-def _sum_bags(index: Tensor, offsets: Tensor, rows: Tensor) -> Tensor:
+def sum_bags(index: Tensor, offsets: Tensor, rows: Tensor) -> Tensor:
     """Sum the rows that each bag selects; bag k is ``index[offsets[k] : offsets[k + 1]]``."""
     if rows.dtype == torch.float32:
         return embedding_bag(index, rows, offsets, mode="sum", include_last_offset=True)

@@ -60,6 +60,19 @@ def pair_labels(table: LabelTable, max_pairs: int = MAX_PAIRS) -> LabelPairs:
     return LabelPairs(first[differ], second[differ])
 
 
+def labels_of(table: LabelTable, annotators: NDArray[np.bool_]) -> LabelTable:
+    """Return the labels of some annotators; all items and annotators keep their codes."""
+    own = annotators[table.annotator]
+    return LabelTable.from_codes(
+        table.item[own],
+        table.annotator[own],
+        table.label[own],
+        n_items=table.n_items,
+        n_annotators=table.n_annotators,
+        n_classes=table.n_classes,
+    )
+
+
 def _triangle(place: NDArray[Any]) -> tuple[Index, Index]:
     """Return the k-th pair (smaller, larger) of (0, 1), (0, 2), (1, 2), (0, 3) and so on."""
     larger = ((1 + np.sqrt(8 * place + 1)) / 2).astype(np.int64)

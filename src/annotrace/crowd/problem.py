@@ -35,6 +35,7 @@ class CrowdProblem:
     labels : LabelIndex
     dtype : torch.dtype
         float64, or float32 if there are many labels.
+    n_items, n_labels : int
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class CrowdProblem:
     ) -> None:
         self.table, self.labels = table, LabelIndex.from_table(table)
         self.dtype = self.labels.dtype
+        self.n_items, self.n_labels = table.n_items, table.n_labels
         self.shape = (table.n_annotators, table.n_classes, table.n_classes)
         self.gold = _check_gold(gold, table)
         self.prior_counts = self._check_prior_counts(prior_counts)
@@ -76,9 +78,12 @@ class CrowdProblem:
 
         Gold items have their gold class; items without labels are uniform.
         """
-        votes = self.tensor(self.table.votes())
-        total = votes.sum(1, keepdim=True)
-        votes.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.shape[1])
+        votes = torch.empty(self.table.n_items, self.shape[1], dtype=self.dtype)
+        for items, _ in self.table.blocks():
+            part = self.tensor(self.table.votes(items))
+            total = part.sum(1, keepdim=True)
+            part.div_(total.clamp(min=1)).masked_fill_(total == 0, 1 / self.shape[1])
+            votes[items] = part
         return self.set_gold(votes)
 
     def set_gold(self, posterior: Tensor) -> Tensor:
@@ -87,8 +92,19 @@ class CrowdProblem:
 
     def counts(self, posterior: Tensor) -> Tensor:
         """Return expected counts [annotator, true, reported], prior counts included."""
-        counts = self.labels.counts(posterior)
+        counts = self.label_counts(posterior)
         return counts if self.prior_counts is None else counts.add_(self.prior_counts)
+
+    def check_whole(self, what: str) -> None:
+        """Raise an `InputError` if this is only the part of one of several processes."""
+
+    def label_counts(self, state: Tensor) -> Tensor:
+        """Count reports by the states of items; see `LabelIndex.counts`."""
+        return self.labels.counts(state)
+
+    def fraction(self, items: Tensor) -> float:
+        """Return the fraction of items in a mask, BoolTensor of shape (n_items,)."""
+        return float(items.float().mean())
 
     def e_step(self, log_joint: Tensor) -> tuple[Tensor, float]:
         """Return the posterior of each item's state and the log evidence of all labels.

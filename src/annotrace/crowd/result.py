@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from annotrace.crowd.annotator_model import AnnotatorModel
@@ -14,6 +15,11 @@ from annotrace.crowd.pool import fill_unlabelled
 from annotrace.crowd.problem import is_comparable
 from annotrace.crowd.skills import AnnotatorPosterior, annotator_posterior
 from annotrace.labels.table import LabelTable
+
+# Cells of all confusion matrices up to which they are made as one array: 1.6 GB.
+MAX_CELLS = 2 * 10**8
+# Cells that are made at a time above it.
+BLOCK = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +71,17 @@ class CrowdResult:
 
     @property
     def models_annotators(self) -> bool:
-        """Whether there are annotators to diagnose: a model of them, and two classes."""
-        return self.annotator_model is not None and self.table.n_classes > 1
+        """Whether there are annotators to diagnose: a model of them, and two classes.
+
+        Not if their matrices are too many for an array.
+        """
+        has_model = self.annotator_model is not None
+        return has_model and self.table.n_classes > 1 and self.fits_array
+
+    @property
+    def fits_array(self) -> bool:
+        """Whether an array of all confusion matrices is small enough to be made."""
+        return self.table.n_annotators * self.table.n_classes**2 <= MAX_CELLS
 
     @cached_property
     def is_comparable(self) -> bool:
@@ -92,6 +107,18 @@ class CrowdResult:
         """
         counted: NDArray[np.bool_] = (self.table.labels_per_item() > 1) | (self.gold >= 0)
         return counted | self.has_classifier
+
+    def accuracies(self) -> NDArray[np.float64]:
+        """Return the accuracy in each class, (n_annotators, n_classes), by blocks of annotators."""
+        assert self.annotator_model is not None
+        size = max(BLOCK // self.table.n_classes**2, 1)
+        blocks = torch.arange(self.table.n_annotators).split(size)
+        found = [
+            self.annotator_model.matrices(who).diagonal(dim1=1, dim2=2).double().cpu().clone()
+            for who in blocks
+        ]
+        accuracies: NDArray[np.float64] = torch.cat(found).numpy()
+        return accuracies
 
     def matrices(self) -> NDArray[np.float64]:
         """Return the confusion matrices, averaged over items; the pool's where there are no labels.

@@ -29,8 +29,10 @@ from annotrace.crowd.ability import SLIPS, AbilityModel, LabelCounts
 from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.beta_interval import beta_interval
 from annotrace.crowd.dependence import ErrorDependence, predict_dependence
+from annotrace.crowd.em_threads import measured_threads
 from annotrace.crowd.gold_accuracy import AccuracyEstimate, gold_accuracy
 from annotrace.crowd.problem import CrowdProblem
+from annotrace.progress import report_stage
 
 if TYPE_CHECKING:
     from annotrace.crowd.result import CrowdResult
@@ -253,10 +255,17 @@ def annotator_posterior(result: CrowdResult) -> AnnotatorPosterior:
            [ 0., 40.]])
     """
     crowd = _Crowd(result)
+    with measured_threads(crowd.problem):
+        return _estimate(crowd)
+
+
+def _estimate(crowd: _Crowd) -> AnnotatorPosterior:
+    result = crowd.result
     labels = crowd.count(crowd.start())
     model = AbilityModel.initial(*labels.total.shape).fit(labels)
     # A posterior that gold items have chosen corrects the matrices, not the other way round.
-    for _ in range(N_ROUNDS if result.held_out is None else 0):
+    for place in range(N_ROUNDS if result.held_out is None else 0):
+        report_stage("Judging annotators, round", place, N_ROUNDS)
         labels = crowd.count(crowd.posterior(mean_matrices(labels, model)))
         # Under shrunken matrices annotators look alike: strengths fitted to these counts would grow
         # from round to round. On 40 simulated crowds 90 % intervals of cells cover .83 with the
@@ -287,7 +296,7 @@ class _Crowd:
     def posterior(self, matrices: Array) -> torch.Tensor:
         """Compute the posterior of the items under confusion matrices (the E-step)."""
         model = FixedMatrices(self.problem.tensor(matrices))
-        joint = model.item_log_likelihood(self.problem.labels) + self.log_prior
+        joint = model.item_log_likelihood(self.problem.labels).add_(self.log_prior)
         by_model = self.problem.e_step(joint)[0]
         if self.result.model_weight == 1:
             return by_model
@@ -302,8 +311,10 @@ class _Crowd:
     def known_share(self, labels: LabelCounts) -> Array:
         """Return the share of each annotator's labels that are of items of known truth."""
         table, earlier = self.result.table, self.result.prior_counts
-        is_gold = self.result.gold[table.item] >= 0
-        known = np.bincount(table.annotator[is_gold], minlength=table.n_annotators)
+        is_gold = self.result.gold >= 0
+        known = np.zeros(table.n_annotators, np.int64)
+        if is_gold.any():
+            known += np.bincount(table.annotator[is_gold[table.item]], minlength=len(known))
         n_earlier = 0 if earlier is None else earlier.sum(axis=(1, 2))
         total = labels.counts.sum(axis=(1, 2))
         share: Array = np.clip((known + n_earlier) / np.maximum(total, 1e-9), 0, 1)
@@ -314,7 +325,7 @@ class _Crowd:
         share, diagonal = labels.effective_share(), diagonals(mean)
         total = model.strength + 2 * SLIPS + share * labels.total
         expected = labels.expected_accuracy(model.ability)
-        posterior = self.posterior(mean).double().numpy()
+        posterior = self.posterior(mean).numpy()
         return AnnotatorPosterior(
             counts=labels.counts,
             mean=mean,

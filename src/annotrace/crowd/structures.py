@@ -10,6 +10,7 @@ from typing import Any
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.confusion import Confusion
+from annotrace.crowd.factored_confusion import LowRankConfusion, PerClassConfusion
 from annotrace.registry import Entry, Registry
 
 
@@ -22,4 +23,6 @@ STRUCTURES: Registry[AnnotatorModel] = Registry(
     "structure",
     Entry("full", _confusion, "one confusion matrix per annotator"),
     Entry("pooled", partial(_confusion, pooled=True), "a shared matrix plus a deviation for each"),
+    Entry("low-rank", LowRankConfusion, "shared skills and errors, a deviation of rank k for each"),
+    Entry("per-class", PerClassConfusion, "one skill per class for each, shared errors"),
 )

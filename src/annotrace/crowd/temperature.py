@@ -19,7 +19,6 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from annotrace.crowd.dirichlet import initial_pool, update_pool
@@ -60,6 +59,8 @@ def fit_temperature(
 
 def _minimize(loss: Callable[[float], float]) -> tuple[float, float]:
     """Return the temperature at which a function of its logarithm is least, and its value there."""
+    from scipy.optimize import minimize_scalar
+
     bounds = (-LARGEST_LOG, LARGEST_LOG)
     found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 0.05})
     return float(np.exp(found.x)), float(found.fun)

@@ -40,21 +40,29 @@ def calibrated_posterior(result: CrowdResult) -> Array:
     Gold items are certain. If nothing compares annotators, a label is as likely right as wrong.
     Methods that do not model annotators return their posterior.
     """
-    posterior = independent_posterior(result)
+    calibrated = np.empty(result.posterior.shape)
+    for items, _ in result.table.blocks():
+        calibrated[items] = _calibrated(result, items)
+    return calibrated
+
+
+def _calibrated(result: CrowdResult, items: slice) -> Array:
+    """Return the calibrated probabilities of consecutive items."""
+    posterior = independent_posterior(result, items)
     # A posterior that was chosen by gold items is calibrated to them.
     if result.models_annotators and result.is_comparable and result.held_out is None:
-        posterior = temper(posterior, 1 / _design_effect(result)[:, None])
-    return clamp_posterior(posterior, result.gold)
+        posterior = temper(posterior, 1 / _design_effect(result, items)[:, None])
+    return clamp_posterior(posterior, result.gold[items])
 
 
-def _design_effect(result: CrowdResult) -> Array:
-    """Return by how much the posterior overstates the evidence, shape (n_items,).
+def _design_effect(result: CrowdResult, items: slice) -> Array:
+    """Return by how much the posterior of consecutive items overstates the evidence.
 
     The annotator model may have allowed for the correlation of labels already, but not for that of
     the classifier with them.
     """
     assert result.annotator_model is not None
-    allowed, n_labels = result.annotator_model.correlation, result.table.labels_per_item()
+    allowed, n_labels = result.annotator_model.correlation, result.table.labels_per_item()[items]
     n_observed = n_labels + CLASSIFIER_LABELS * result.has_classifier
     if allowed is None:
         effect: Array = design_effect(result.annotators.dependence.expected, n_observed)
@@ -63,23 +71,32 @@ def _design_effect(result: CrowdResult) -> Array:
     return effect
 
 
-def independent_posterior(result: CrowdResult) -> Array:
+def independent_posterior(result: CrowdResult, items: slice = slice(None)) -> Array:
     """Return class probabilities if annotators erred independently, shape (n_items, n_classes).
 
     Shares of votes are not probabilities: of ten annotators who are right seven times in ten, seven
     who agree are right with .97, not .7. For votes it is the posterior under the confusion matrices
     of the annotators.
+
+    Parameters
+    ----------
+    result : CrowdResult
+    items : slice
+        Consecutive items, all by default.
     """
     if result.models_annotators and not result.is_comparable:
-        return _half_right(result.posterior)
+        return _half_right(result.posterior[items])
     if result.models_annotators and result.is_vote:
-        return result.annotators.item_posterior.copy()
-    return result.posterior.astype(np.float64)
+        return result.annotators.item_posterior[items].astype(np.float64)
+    return result.posterior[items].astype(np.float64)
 
 
 def confidence(result: CrowdResult) -> Array:
     """Return the calibrated probability of each item's estimated class, shape (n_items,)."""
-    chosen: Array = calibrated_posterior(result)[np.arange(len(result.estimate)), result.estimate]
+    chosen = np.empty(len(result.estimate))
+    for items, _ in result.table.blocks():
+        estimate = result.estimate[items]
+        chosen[items] = _calibrated(result, items)[np.arange(len(estimate)), estimate]
     return chosen
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
 
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis.confidence import calibrated_posterior, confidence
 from annotrace.diagnosis.suspects import label_probabilities, rank_suspects
 from annotrace.diagnosis.verdict import Diagnosis, diagnose
 from annotrace.diagnosis.wording import describe_flags
+from annotrace.estimators import check_fitted
 from annotrace.labels.frames import convert_frame, named_series
 
 
@@ -23,6 +23,12 @@ class FittedCrowd:
     """
 
     result_: CrowdResult
+
+    def set_confusion(self, result: CrowdResult) -> None:
+        """Set `confusion_`, unless the matrices are too many for an array."""
+        self.__dict__.pop("confusion_", None)
+        if result.fits_array:
+            self.confusion_ = result.matrices()
 
     @property
     def confidence_(self) -> NDArray[np.float64]:
@@ -91,14 +97,16 @@ class FittedCrowd:
         return convert_frame(suspect_frame(result, n), result.table.frame_library)
 
     def _fitted_result(self) -> CrowdResult:
-        if not hasattr(self, "result_"):
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet: call `fit` first."
-            )
+        check_fitted(self)
         return self.result_
 
     def _annotated_result(self) -> CrowdResult:
         result = self._fitted_result()
+        if not result.fits_array:
+            raise AttributeError(
+                "The confusion matrices are too many for an array, so that annotators are not "
+                "diagnosed: use `result_.accuracies()` and `annotator_model_.matrices(annotators)`."
+            )
         if not result.models_annotators:
             raise AttributeError(
                 f"{type(self).__name__} does not model annotators, or there is one class only, so "
@@ -114,7 +122,8 @@ def annotator_frame(result: CrowdResult, diagnosis: Diagnosis | None) -> Any:
     ----------
     result : CrowdResult
     diagnosis : Diagnosis or None
-        None if annotators are not modelled: the frame then has annotator and n_labels only.
+        None if annotators are not modelled: the frame then has annotator and n_labels only, and the
+        skill if their matrices are too many for an array.
     """
     import polars as pl
 
@@ -123,6 +132,8 @@ def annotator_frame(result: CrowdResult, diagnosis: Diagnosis | None) -> Any:
         "annotator": table.annotators.tolist(),
         "n_labels": table.labels_per_annotator(),
     }
+    if result.annotator_model is not None and not result.fits_array:
+        columns["skill"] = result.accuracies().mean(axis=1)
     if diagnosis is not None:
         columns["skill"] = result.annotators.skill
         columns["low"], columns["high"] = result.annotators.skill_interval()

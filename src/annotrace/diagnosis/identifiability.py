@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
 from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.skills import AnnotatorPosterior
-from annotrace.diagnosis.metrics import dominance_margins
+from annotrace.diagnosis.metrics import best_assignment, dominance_margins
 from annotrace.labels.table import LabelTable
+from annotrace.labels.vocabulary import Codes
 
 # Of simulated crowds (benchmarks/diagnosis.py, seeds 100 to 115).
 MAX_SEPARATION = 0.6
@@ -91,18 +91,37 @@ def connected_groups(
     ndarray of shape (n_annotators,)
         Group 0 has the most labels, and so on; annotators without labels are in no group, -1.
     """
-    size = table.n_items + table.n_annotators
-    item = np.arange(table.n_items)
-    if is_gold is not None and is_gold.any():
-        item[is_gold] = is_gold.argmax()
-    ends = (item[table.item], table.n_items + table.annotator)
-    graph = csr_matrix((np.ones(table.n_labels), ends), shape=(size, size))
-    _, component = connected_components(graph, directed=False)
-    own = component[table.n_items :]
-    n_labels = np.bincount(own, table.labels_per_annotator(), minlength=component.max() + 1)
+    own, gold = np.arange(table.n_annotators), np.empty(0, np.int32)
+    earliest = np.full(table.n_annotators, table.n_labels)
+    for _, labels in table.blocks():
+        annotator, item = table.annotator[labels], table.item[labels]
+        # The first label of an item connects all others.
+        own = _join(own, table.annotator[table.offsets[item]], annotator)
+        if is_gold is not None:
+            on_gold = annotator[is_gold[item]]
+            gold = np.append(gold, on_gold[:1])[:1]
+            own = _join(own, gold, on_gold)
+        earliest[annotator[::-1]] = np.minimum(
+            earliest[annotator[::-1]], np.arange(labels.stop - 1, labels.start - 1, -1)
+        )
+    np.minimum.at(earliest, own, earliest.copy())
+    n_labels = np.bincount(own, table.labels_per_annotator(), minlength=table.n_annotators)
     place = np.empty(len(n_labels), np.int64)
-    place[np.argsort(-n_labels, kind="stable")] = np.arange(len(n_labels))
+    place[np.lexsort((earliest, -n_labels))] = np.arange(len(n_labels))
     return np.where(table.labels_per_annotator() > 0, place[own], -1)
+
+
+def _join(own: NDArray[np.int64], one: Codes, other: Codes) -> NDArray[np.int64]:
+    """Join the groups of pairs of annotators; a group is named after its first annotator."""
+    ends = np.broadcast_arrays(own[one], own[other])
+    apart = ends[0] != ends[1]
+    if not apart.any():
+        return own
+    links = coo_array((np.ones(apart.sum()), tuple(end[apart] for end in ends)), (len(own),) * 2)
+    _, component = connected_components(links, directed=False)
+    _, first = np.unique(component, return_index=True)
+    joined: NDArray[np.int64] = first[component][own]
+    return joined
 
 
 class Overlap(NamedTuple):
@@ -163,14 +182,17 @@ def votes_of_others(table: LabelTable) -> NDArray[np.float64]:
     -------
     ndarray of shape (n_annotators, n_classes)
     """
-    n_others = table.labels_per_item() - 1
-    share = np.divide(1.0, n_others, where=n_others > 0, out=np.zeros(table.n_items))
-    weight = share[table.item]
-    labelled = csr_matrix(
-        (weight, table.annotator, table.offsets), shape=(table.n_items, table.n_annotators)
-    )
-    seen: NDArray[np.float64] = np.asarray(labelled.T @ table.votes().astype(np.float64))
-    np.subtract.at(seen, (table.annotator, table.label), weight)
+    seen = np.zeros((table.n_annotators, table.n_classes))
+    for items, labels in table.blocks():
+        offsets = table.offsets[items.start : items.stop + 1] - labels.start
+        n_others = np.diff(offsets) - 1
+        share = np.divide(1.0, n_others, where=n_others > 0, out=np.zeros(len(n_others)))
+        weight, annotator = np.repeat(share, n_others + 1), table.annotator[labels]
+        shape = (len(n_others), table.n_annotators)
+        labelled = csr_matrix((weight, annotator, offsets), shape=shape)
+        seen += labelled.T @ table.votes(items).astype(np.float64)
+        cell = annotator * np.int64(table.n_classes) + table.label[labels]
+        seen -= np.bincount(cell, weight, minlength=seen.size).reshape(seen.shape)
     return np.maximum(seen, 0)
 
 
@@ -188,5 +210,4 @@ def best_names(mean_confusion: NDArray[Any]) -> NDArray[np.int64]:
 
     If it is not its own, training has ended in a solution with permuted names.
     """
-    _, names = linear_sum_assignment(mean_confusion, maximize=True)
-    return np.asarray(names, dtype=np.int64)
+    return best_assignment(mean_confusion)

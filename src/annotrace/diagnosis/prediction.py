@@ -148,7 +148,7 @@ def predict_labels(result: CrowdResult) -> LabelPrediction:
     n = min(len(usable), MAX_LABELS, int(MAX_PROBABILITIES / table.n_classes))
     rows = usable[np.linspace(0, len(usable) - 1, n).astype(np.int64)] if n else usable
     item, annotator, label = table.item[rows], table.annotator[rows], table.label[rows]
-    own, counts = annotators.item_posterior[item], annotators.counts
+    own, counts = annotators.item_posterior[item].astype(np.float64), annotators.counts
     pool = counts.sum(axis=0) + 1e-3
     marginals = counts.sum(axis=1)
     marginal = marginals[annotator, label] - 1 + POOL_LABELS * (pool.sum(0) / pool.sum())[label]

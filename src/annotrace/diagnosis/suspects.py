@@ -19,7 +19,9 @@ def label_probabilities(table: LabelTable, posterior: NDArray[Any]) -> NDArray[n
     table : LabelTable
     posterior : ndarray of shape (n_items, n_classes)
     """
-    probabilities: NDArray[np.float64] = posterior[table.item, table.label].astype(np.float64)
+    probabilities = np.empty(table.n_labels)
+    for _, labels in table.blocks():
+        probabilities[labels] = posterior[table.item[labels], table.label[labels]]
     return probabilities
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from annotrace.errors import InputError, first_few
 from annotrace.labels.codes import Repeats, drop_repeats
+from annotrace.labels.mapped_codes import map_large
 from annotrace.labels.vocabulary import (
     Coded,
     Codes,
@@ -96,9 +97,9 @@ def build_parts(columns: Columns, options: TableOptions) -> TableParts:
         lambda row: columns.where(row, "item"),
     )
     return {
-        "item": item.codes[kept],
-        "annotator": annotator.codes[kept],
-        "label": label[kept],
+        "item": map_large(item.codes[kept]),
+        "annotator": map_large(annotator.codes[kept]),
+        "label": map_large(label[kept]),
         "items": item.names,
         "annotators": annotator.names,
         "classes": classes,

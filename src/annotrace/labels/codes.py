@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csc_matrix, csr_matrix
 
 from annotrace.errors import InputError, count
+from annotrace.labels.mapped_codes import map_large
 from annotrace.labels.vocabulary import Codes
 
 Repeats: TypeAlias = Literal["keep", "first", "last", "error"]
 Seed: TypeAlias = int | np.random.Generator | None
+
+BLOCK = 2**22
+"""Labels that are worked on at a time where all at once would take several times their memory."""
 
 
 def check_codes(values: ArrayLike, size: int, what: str, *, lowest: int = 0) -> Codes:
@@ -74,13 +78,60 @@ def sort_by_item(columns: list[Codes]) -> list[Codes]:
     item = columns[0]
     if np.all(item[1:] >= item[:-1]):
         return columns
-    order = np.argsort(item, kind="stable")
-    return [column[order] for column in columns]
+    order = _stable_order(item)
+    return [map_large(column[order]) for column in columns]
+
+
+def _stable_order(item: Codes) -> NDArray[np.integer[Any]]:
+    """Return the order that sorts codes; equal ones keep theirs.
+
+    As rows of a sparse matrix with one label in each column: a counting sort.
+    """
+    n = len(item)
+    index = np.int32 if n <= np.iinfo(np.int32).max else np.int64
+    labels: Any = (np.ones(n, np.int8), item.astype(index), np.arange(n + 1, dtype=index))
+    by_item = csc_matrix(labels, shape=(int(item.max()) + 1, n)).tocsr()
+    order: NDArray[np.integer[Any]] = by_item.indices
+    return order
 
 
 def item_offsets(item: Codes, n_items: int) -> NDArray[np.int64]:
     """Return where the labels of each item start in sorted columns, shape (n_items + 1,)."""
-    return np.append(0, np.cumsum(np.bincount(item, minlength=n_items))).astype(np.int64)
+    offsets = np.zeros(n_items + 1, np.int64)
+    for start in range(0, len(item), BLOCK):
+        part = item[start : start + BLOCK]
+        first, last = int(part[0]), int(part[-1])
+        offsets[first + 1 : last + 2] += np.bincount(part - first)
+    return np.cumsum(offsets, out=offsets)
+
+
+def count_codes(codes: Codes, size: int) -> NDArray[np.int64]:
+    """Count each code, shape (size,), without a copy of all codes in 64 bits."""
+    counts = np.zeros(size, np.int64)
+    for start in range(0, len(codes), BLOCK):
+        counts += np.bincount(codes[start : start + BLOCK], minlength=size)
+    return counts
+
+
+def item_blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
+    """Iterate over consecutive items and their labels, `BLOCK` labels or items at most.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_items + 1,)
+        The labels of item k are those from ``offsets[k]`` to ``offsets[k + 1]``. An item of more
+        labels is a block of its own.
+
+    Yields
+    ------
+    items, labels : slice
+    """
+    start, n_items = 0, len(offsets) - 1
+    while start < n_items:
+        full = int(np.searchsorted(offsets, offsets[start] + BLOCK, side="right")) - 1
+        stop = min(max(full, start + 1), start + BLOCK, n_items)
+        yield slice(start, stop), slice(int(offsets[start]), int(offsets[stop]))
+        start = stop
 
 
 def sort_within_items(
@@ -166,13 +217,13 @@ def drop_repeats(
     repeats: Repeats,
     n_annotators: int,
     where: Callable[[int], str] = "label {}".format,
-) -> NDArray[np.int64]:
+) -> NDArray[np.int64] | slice:
     """Return the rows to keep if annotators labelled items more than once, in order.
 
     `where` names a row in the error message of repeats="error".
     """
     if repeats == "keep":
-        return np.arange(len(item))
+        return slice(None)
     if repeats not in ("first", "last", "error"):
         raise InputError(
             f"Expected `repeats` to be 'keep', 'first', 'last' or 'error', but got {repeats!r}."

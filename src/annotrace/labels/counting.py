@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from annotrace.labels.codes import count_codes, item_blocks
 from annotrace.labels.vocabulary import Codes, Names
 
 
@@ -55,14 +57,26 @@ class LabelCounting:
 
     def labels_per_annotator(self) -> NDArray[np.int64]:
         """Count the labels of each annotator, shape (n_annotators,)."""
-        return np.bincount(self.annotator, minlength=self.n_annotators).astype(np.int64)
+        return count_codes(self.annotator, self.n_annotators)
 
     def labels_per_class(self) -> NDArray[np.int64]:
         """Count the labels of each class, shape (n_classes,)."""
-        return np.bincount(self.label, minlength=self.n_classes).astype(np.int64)
+        return count_codes(self.label, self.n_classes)
 
-    def votes(self) -> NDArray[np.int64]:
-        """Count the labels of each item and class, shape (n_items, n_classes)."""
-        cell = self.item.astype(np.int64) * self.n_classes + self.label
-        votes = np.bincount(cell, minlength=self.n_items * self.n_classes)
-        return votes.astype(np.int64, copy=False).reshape(self.n_items, self.n_classes)
+    def votes(self, items: slice = slice(None)) -> NDArray[np.int64]:
+        """Count the labels of consecutive items by class, shape (n_items, n_classes).
+
+        Parameters
+        ----------
+        items : slice
+            All items by default.
+        """
+        first, last, _ = items.indices(self.n_items)
+        rows = slice(*self.offsets[[first, last]].tolist())
+        cell = (self.item[rows] - np.int64(first)) * self.n_classes + self.label[rows]
+        votes = np.bincount(cell, minlength=(last - first) * self.n_classes)
+        return votes.astype(np.int64, copy=False).reshape(last - first, self.n_classes)
+
+    def blocks(self) -> Iterator[tuple[slice, slice]]:
+        """Iterate over consecutive items and their labels, some millions at a time."""
+        return item_blocks(self.offsets)

@@ -15,8 +15,16 @@ from xml.etree import ElementTree
 from numpy.typing import NDArray
 
 from annotrace.errors import InputError, LimitError
-from annotrace.labels.files import check_unpacked, decode_text, open_unpacked, read_bytes
+from annotrace.labels.files import (
+    BOM,
+    check_unpacked,
+    decode_text,
+    has_start,
+    open_unpacked,
+    read_bytes,
+)
 from annotrace.labels.pandas_objects import frame_rows
+from annotrace.labels.record_blocks import json_lines_sheet
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.vocabulary import encode_values
 from annotrace.limits import LABEL_LIMITS, Limits
@@ -52,6 +60,8 @@ class Document:
         Returns an iterator of all records with their numbers from 1; None if there are none.
     make_sheet : callable or None
         Returns the content as a sheet; by default it is made from the records.
+    make_large_sheet : callable or None
+        Returns the content as a sheet that is read in blocks, or None if it cannot be.
     run_query : callable or None
         Returns what a query selects from a database as a sheet.
     arrays : callable or None
@@ -69,6 +79,7 @@ class Document:
     head: Sequence[Any] = ()
     records: Callable[[], Iterator[tuple[int, Any]]] | None = None
     make_sheet: Callable[[], Sheet] | None = None
+    make_large_sheet: Callable[[], Sheet | None] | None = None
     run_query: Callable[[str], Sheet] | None = None
     arrays: Callable[[], Mapping[str, NDArray[Any]]] | None = None
     limits: Limits = LABEL_LIMITS
@@ -90,9 +101,14 @@ class Document:
                 raise InputError(f"{self.place(number)}: not a JSON object. {EXPORT_AGAIN}")
             yield number, record
 
-    def sheet(self, query: str | None = None) -> Sheet:
-        """Return the content, or what a query selects from a database, as a sheet."""
+    def sheet(self, query: str | None = None, *, is_large: bool = False) -> Sheet:
+        """Return the content, or what a query selects from a database, as a sheet.
+
+        One that is large is read in blocks where that is possible.
+        """
         if query is None:
+            if is_large and self.make_large_sheet and (sheet := self.make_large_sheet()):
+                return sheet
             return self.make_sheet() if self.make_sheet else _sheet_from_records(self)
         if self.run_query is None:
             raise InputError(
@@ -133,7 +149,14 @@ def _open_json(path: Path, start: bytes, limits: Limits) -> Document | None:
     if start.startswith(b"{") and _first_line_is_json(path, limits):
         check_unpacked(path, limits)
         head = [record for _, record in islice(_read_lines(path, limits), HEAD)]
-        return Document(path, "line", head, lambda: _read_lines(path, limits))
+        large = has_start(path, start[:1]) or has_start(path, BOM)
+        return Document(
+            path,
+            "line",
+            head,
+            lambda: _read_lines(path, limits),
+            make_large_sheet=(lambda: json_lines_sheet(path)) if large else None,
+        )
     if not start.startswith(b"{") and not re.match(rb"\[\s*[{\]\[]", start):
         return None
     text = decode_text(read_bytes(path, limits), str(path))

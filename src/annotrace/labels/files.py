@@ -26,6 +26,8 @@ ARROW = b"\xff\xff\xff\xff"  # an IPC stream, as Hugging Face datasets saves it
 SQLITE = b"SQLite format 3\x00"
 BINARY = (GZIP, PARQUET, NPY, ZIP, ARROW, SQLITE)
 
+BOM = b"\xef\xbb\xbf"
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20
 
@@ -119,6 +121,19 @@ def damage_as_error(source: str, kind: str, *errors: type[Exception]) -> Iterato
         ) from None
 
 
+def has_start(path: Path, start: bytes) -> bool:
+    """Whether a file on disk, no pipe, begins with some bytes, not packed."""
+    if isinstance(path, Piped):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(start)) == start
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is gzipped, or is a pipe, which can be read once only."""
+    return isinstance(path, Piped) or has_start(path, GZIP)
+
+
 def size_of(file: IO[bytes]) -> int:
     """Return the number of bytes of a file, and go to its start."""
     size = file.seek(0, os.SEEK_END)
@@ -174,7 +189,7 @@ def read_bytes(path: str | Path, limits: Limits = LABEL_LIMITS) -> bytes:
     """Read a whole file, unpacking gzip."""
     with open_unpacked(path, limits) as file:
         content = file.read()
-    if not content.strip():
+    if not content or content.isspace():
         raise InputError(f"{path} is empty.")
     return content
 

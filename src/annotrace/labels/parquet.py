@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -12,7 +12,15 @@ from typing import IO, Any, NamedTuple, TypeAlias
 from annotrace.errors import InputError, RunError
 from annotrace.labels.columns import INDEX_COLUMN, has_item_column
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
-from annotrace.labels.files import ARROW, PARQUET, damage_as_error, read_bytes, size_of
+from annotrace.labels.files import (
+    ARROW,
+    PARQUET,
+    damage_as_error,
+    has_start,
+    read_bytes,
+    size_of,
+)
+from annotrace.labels.parquet_columns import ParquetColumns
 from annotrace.labels.sheets import Sheet, frame_sheet
 from annotrace.limits import Limits
 from annotrace.storage import read_regular
@@ -27,6 +35,8 @@ _MAX_INFO = 2**24
 def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
     if not start.startswith((PARQUET, ARROW)):
         return None
+    if has_start(path, PARQUET):
+        return _open_columns(path, limits)
     content, is_arrow = io.BytesIO(read_bytes(path, limits)), start.startswith(ARROW)
     frame = read_frame(content, path, "arrow" if is_arrow else "parquet", limits)
     if len(frame) == 0:
@@ -37,6 +47,33 @@ def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
     return Document(
         path, "row", head, lambda: frame_records(frame), lambda: _sheet(frame, path, index)
     )
+
+
+def _open_columns(path: Path, limits: Limits) -> Document:
+    """Open a parquet file on disk, whose columns are read when they are needed."""
+    import polars as pl
+
+    source, packed_size = str(path), path.stat().st_size
+    with damage_as_error(source, "parquet", pl.exceptions.PolarsError, OSError):
+        lazy = pl.scan_parquet(path, glob=False)
+        n_rows = lazy.select(pl.len()).collect().item()
+        _check_frame(lazy, n_rows, packed_size, source, limits)
+        index = _read_range_index(path, n_rows)
+    if n_rows == 0:
+        raise InputError(f"{path} has no rows.")
+    features = _read_features(path, path, is_arrow=False)
+    columns = ParquetColumns(
+        path, lazy, n_rows, packed_size, limits, lambda frame: name_classes(frame, features)
+    )
+
+    def make_sheet() -> Sheet:
+        names = lazy.collect_schema().names()
+        if index is None or _names_items(names, index):
+            return columns.sheet()
+        return _sheet(columns.read(), path, index)
+
+    head = [record for _, record in frame_records(columns.read(length=HEAD))]
+    return Document(path, "row", head, lambda: frame_records(columns.read()), make_sheet)
 
 
 PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)
@@ -101,7 +138,7 @@ def _sheet(frame: Any, path: Path, index: RangeIndex | None) -> Sheet:
     """Return a frame as a sheet, with the index of pandas if no column names the items."""
     import polars as pl
 
-    if index is not None and not _names_items(frame, index):
+    if index is not None and not _names_items(frame.columns, index):
         frame = frame.select(pl.Series(index.name, index.values), pl.all())
     sheet = frame_sheet(frame, str(path))
     return replace(sheet, column=lambda name: sheet.column(name).as_text())
@@ -127,8 +164,8 @@ def name_classes(frame: Any, features: Features) -> Any:
     return frame
 
 
-def _names_items(frame: Any, index: RangeIndex) -> bool:
-    return has_item_column(frame.columns) or index.name in frame.columns
+def _names_items(columns: Sequence[str], index: RangeIndex) -> bool:
+    return has_item_column(columns) or index.name in columns
 
 
 class RangeIndex(NamedTuple):
@@ -138,13 +175,10 @@ class RangeIndex(NamedTuple):
     values: range
 
 
-def _read_range_index(content: IO[bytes], n_rows: int) -> RangeIndex | None:
+def _read_range_index(content: IO[bytes] | Path, n_rows: int) -> RangeIndex | None:
     """Return the index that pandas describes in the metadata of a parquet file, None if none."""
-    import polars as pl
-
-    content.seek(0)
     try:
-        (index,) = json.loads(pl.read_parquet_metadata(content)["pandas"])["index_columns"]
+        (index,) = json.loads(_read_metadata(content)["pandas"])["index_columns"]
         values = range(*(int(index[part]) for part in ("start", "stop", "step")))
         name = str(index["name"] or INDEX_COLUMN)
         return RangeIndex(name, values) if len(values) == n_rows else None
@@ -152,16 +186,22 @@ def _read_range_index(content: IO[bytes], n_rows: int) -> RangeIndex | None:
         return None
 
 
-def _read_features(path: Path, content: io.BytesIO, is_arrow: bool) -> Features:
-    """Read the description that Hugging Face saves next to arrow or inside parquet; {} if none."""
+def _read_metadata(content: IO[bytes] | Path) -> Mapping[str, str]:
     import polars as pl
 
-    content.seek(0)
+    if not isinstance(content, Path):
+        content.seek(0)
+    metadata: Mapping[str, str] = pl.read_parquet_metadata(content)
+    return metadata
+
+
+def _read_features(path: Path, content: IO[bytes] | Path, is_arrow: bool) -> Features:
+    """Read the description that Hugging Face saves next to arrow or inside parquet; {} if none."""
     try:
         if is_arrow:
             info = json.loads(read_regular(path.parent / "dataset_info.json", _MAX_INFO))
         else:
-            info = json.loads(pl.read_parquet_metadata(content)["huggingface"])["info"]
+            info = json.loads(_read_metadata(content)["huggingface"])["info"]
         features = info["features"]
     except (RunError, ValueError, KeyError, TypeError, RecursionError):
         return {}

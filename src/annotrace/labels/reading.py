@@ -15,15 +15,16 @@ from annotrace.errors import InputError, count
 from annotrace.labels.arrays import NPY_OR_NPZ, labels_in_arrays
 from annotrace.labels.building import Columns, TableOptions, TableParts, build_parts
 from annotrace.labels.columns import ColumnNames, Layout
+from annotrace.labels.delimited import DELIMITED
 from annotrace.labels.documents import JSON, XML, Document, blank_document
 from annotrace.labels.duckdb_files import DUCKDB_FILE
-from annotrace.labels.files import check_file, check_known, open_unpacked
+from annotrace.labels.files import Piped, check_file, check_known, open_unpacked
 from annotrace.labels.formats import FORMATS, Format
 from annotrace.labels.formats.base import Answer, Questions, Skipped
 from annotrace.labels.layouts import find_layout, one_annotator_layout
 from annotrace.labels.parquet import PARQUET_OR_ARROW
 from annotrace.labels.sheets import labels_in_sheet, stack_sheets, with_cache
-from annotrace.labels.spreadsheets import DELIMITED, XLSX
+from annotrace.labels.spreadsheets import XLSX
 from annotrace.labels.sqlite_files import SQLITE_FILE
 from annotrace.labels.vocabulary import Coded, as_text, encode_values
 from annotrace.labels.whole_numbers import drop_decimals
@@ -44,6 +45,8 @@ _NOT_LABELS = re.compile(
     r"(dataset_info|dataset_infos|dataset_dict|state|metadata)\.json|cache-\w+\.arrow"
 )
 _START = 4096
+LARGE = 2**28
+"""Bytes of all files together above which text is read in blocks."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,29 @@ def _check_cells(columns: Columns, limits: Limits) -> None:
 
 
 def list_files(paths: Paths, limits: Limits = LABEL_LIMITS) -> list[Path]:
-    """Return the files that paths name; a folder stands for all label files below it."""
+    """Return the files that paths name; a folder stands for all label files below it.
+
+    A pattern such as ``labels/*.parquet`` stands for the files that match, in alphabetical order.
+    """
     listed = [paths] if isinstance(paths, str | Path) else list(paths)
-    nested = [_files_below(Path(path)) if Path(path).is_dir() else [path] for path in listed]
+    nested = [
+        _files_below(Path(path)) if Path(path).is_dir() else _matches(path) for path in listed
+    ]
     files = [check_file(file, limits) for some in nested for file in some]
     if not files:
         raise InputError("Expected at least one file, but got none.")
     return files
+
+
+def _matches(path: str | Path) -> list[str | Path]:
+    pattern = Path(path)
+    if isinstance(path, Piped) or pattern.exists() or not set("*?[") & set(str(path)):
+        return [path]
+    below = pattern.relative_to(pattern.anchor)
+    found = sorted(file for file in Path(pattern.anchor).glob(str(below)) if file.is_file())
+    if not found:
+        raise InputError(f"{path}: no file matches this pattern.")
+    return list(found)
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -177,7 +196,8 @@ def _read_sheets(
                     "annotator_name= (--annotator-name)."
                 )
             return labels_in_arrays(document.arrays(), names, str(document.path)), None
-    sheets = [document.sheet(query) for document in documents]
+    is_large = sum(map(_size_on_disk, documents)) > LARGE
+    sheets = [document.sheet(query, is_large=is_large) for document in documents]
     for sheet in sheets:
         limits.check_columns(len(sheet.columns), sheet.source)
     sheet = with_cache(stack_sheets(sheets))
@@ -186,6 +206,10 @@ def _read_sheets(
     else:
         layout = one_annotator_layout(sheet, names, export.annotator_name)
     return labels_in_sheet(sheet, layout), layout
+
+
+def _size_on_disk(document: Document) -> int:
+    return document.path.stat().st_size if document.path.is_file() else 0
 
 
 def _check_no_columns(names: ColumnNames, title: str, path: Path) -> None:

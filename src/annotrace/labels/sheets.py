@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -13,7 +15,12 @@ import numpy as np
 from annotrace.errors import InputError, first_few
 from annotrace.labels.building import Columns
 from annotrace.labels.columns import Layout
-from annotrace.labels.vocabulary import Coded, Names, as_names, encode_series, merge_vocabularies
+from annotrace.labels.text_coding import encode_series, encode_texts
+from annotrace.labels.vocabulary import Coded, Names, as_names, merge_vocabularies
+from annotrace.progress import StageParts
+
+COLUMNS_AT_ONCE = 2
+"""Columns that are encoded at the same time: polars encodes one column by one thread."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +35,16 @@ class Sheet:
         Returns an encoded column by its name.
     name_cell : callable or None
         Names the cell of a row and column for messages; by default by its index.
+    texts : callable or None
+        Returns an iterator of the parts of a column by its name, polars series of text, or None if
+        the column is not text.
     """
 
     source: str
     columns: Sequence[Any]
     column: Callable[[Any], Coded]
     name_cell: Callable[[int, Any], str] | None = None
+    texts: Callable[[Any], Iterator[Any] | None] | None = None
 
     def cell(self, row: int, column: Any) -> str:
         """Return the name of a cell for messages."""
@@ -72,24 +83,49 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
                 f"({first_few(sorted(map(str, different)))} are in one of them only). Read them "
                 "separately, or give them the same columns."
             )
-    lengths = [len(sheet.column(first.columns[0]).codes) for sheet in sheets]
-    starts = np.cumsum([0, *lengths[:-1]]).tolist()
+
+    # Of most tables three columns are read: items, annotators and labels.
+    progress = StageParts("Reading labels, column of a file", 3 * len(sheets))
 
     def column(name: Any) -> Coded:
+        parts = [sheet.texts(name) if sheet.texts else None for sheet in sheets]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(sheets):
+            return encode_texts(_reported(known, progress))
         codes, names = merge_vocabularies([sheet.column(name) for sheet in sheets])
         return Coded(np.concatenate(codes), names)
 
     def cell(row: int, name: Any) -> str:
+        # Only a message needs the rows of each file.
+        lengths = [len(sheet.column(name).codes) for sheet in sheets]
+        starts = np.cumsum([0, *lengths[:-1]]).tolist()
         which = bisect_right(starts, row) - 1
         return sheets[which].cell(row - starts[which], name)
 
     return Sheet(first.source, first.columns, column, cell)
 
 
+def _reported(files: Sequence[Iterator[Any]], progress: StageParts) -> Iterator[Any]:
+    """Iterate over the parts of a column in several files, and report each file that is read."""
+    for parts in files:
+        yield from parts
+        progress.finish_one()
+
+
 def labels_in_sheet(sheet: Sheet, layout: Layout) -> Columns:
     """Return the labels in a sheet whose columns have known roles."""
     if layout.wide:
         return _wide_columns(sheet, layout)
+    names = [layout.item, layout.annotator, layout.label]
+    with ThreadPoolExecutor(COLUMNS_AT_ONCE) as threads:
+        # Each thread reports its progress to the listener of this one.
+        columns = [
+            threads.submit(copy_context().run, sheet.column, name)
+            for name in names
+            if name is not None
+        ]
+        for column in columns:
+            column.result()
     item = sheet.column(layout.item)
     if layout.annotator_name is None:
         annotator = sheet.column(layout.annotator).sorted()

@@ -135,7 +135,9 @@ class LabelTable(LabelCounting):
         Parameters
         ----------
         path : str or Path, or a sequence of them
-            A folder stands for all label files in it.
+            A folder stands for all label files in it, and a pattern such as ``labels/*.parquet``
+            for all files that match. The names of several files are merged; the table is that of
+            one file with all of their rows.
         item, annotator, label, truth, annotators, classes, skip, repeats
             As in `from_long` and `from_wide`; `item` may be a field of the export of a tool.
         question, annotator_name, format : str, optional

@@ -22,8 +22,6 @@ Codes: TypeAlias = NDArray[np.int32]
 
 TEXT = np.dtypes.StringDType()
 _INT64_LIMIT = 2**63
-# Below this length, a dictionary is faster than polars; wide tables have many short columns.
-SHORT = 5_000
 
 
 def as_names(values: ArrayLike | Iterable[Any]) -> Names:
@@ -241,35 +239,6 @@ def encode_values(values: Any) -> Coded:
     listed = [_list_to_json(value) for value in values]
     filled = np.array([is_filled(value) for value in listed], dtype=bool)
     return _encode_filled(filled, as_names([value for value in listed if is_filled(value)]))
-
-
-def encode_series(series: Any) -> Coded:
-    """Encode a series of any library; nulls, NaN and "" are empty."""
-    import narwhals as nw
-
-    series = nw.from_native(series, series_only=True)
-    if series.dtype == nw.String and series.implementation.is_polars() and len(series) > SHORT:
-        return _encode_polars_text(series.to_native())
-    if series.dtype.is_integer() and not series.is_null().any():
-        return Coded(*encode(series.to_numpy()))
-    if series.dtype.is_temporal():
-        series = series.cast(nw.String)
-    return encode_values(series.to_list())
-
-
-def _encode_polars_text(series: Any) -> Coded:
-    """Encode text by grouping its rows (a cast to Enum is slower with many names)."""
-    import polars as pl
-
-    rows = pl.DataFrame({"name": series, "row": np.arange(len(series), dtype=np.int32)})
-    filled = rows.filter((pl.col("name") != "").fill_null(False))
-    groups = filled.group_by("name", maintain_order=True).agg("row")
-    codes = np.full(len(series), -1, np.int32)
-    counts = groups["row"].list.len().to_numpy()
-    codes[groups["row"].explode().to_numpy()] = np.repeat(
-        np.arange(len(groups), dtype=np.int32), counts
-    )
-    return Coded(codes, np.array(groups["name"].to_list(), dtype=TEXT))
 
 
 def is_filled(value: Any) -> bool:

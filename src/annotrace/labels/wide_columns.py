@@ -18,8 +18,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from annotrace.errors import first_few
 from annotrace.labels.association import Floats
@@ -146,6 +144,9 @@ class _Cells:
 
     def groups(self) -> list[Mask]:
         """Return the sets of columns that share values with each other, the largest first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         share, _ = self.shared(self.is_candidate)
         chosen = self.is_candidate & (share > 0) & ~(self._is_distinct & (share < _MIN_SHARED))
         used = chosen[self.pair_column]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 from annotrace.atomic import atomic_write
 from annotrace.errors import InputError, RunError
 from annotrace.labels.frames import frame_from_table
+from annotrace.progress import report_stage
 
 if TYPE_CHECKING:
     from annotrace.labels.table import LabelTable
+
+
+# Rows of a csv file that are text in memory at a time.
+ROWS = 2**20
 
 
 def write_table(table: LabelTable, path: str | Path, *, raw: bool = False) -> None:
@@ -49,18 +54,24 @@ def write_table(table: LabelTable, path: str | Path, *, raw: bool = False) -> No
 
 def write_csv(frame: Any, path: Path, *, raw: bool = False) -> None:
     """Write a polars frame as csv, numbers with six digits; `raw` as in `write_table`."""
+    _write_frames([frame], path, raw=raw)
+
+
+def _write_frames(frames: Iterable[Any], path: Path, *, raw: bool) -> None:
+    """Write frames with the same columns one below the other."""
     import polars as pl
     import polars.selectors as cs
 
     # Rounding leaves values like 1.6917899999999996e-16; float32 prints six digits.
     short = cs.float().round_sig_figs(6).cast(pl.Float32)
     with atomic_write(path) as file:
-        _write_delimited(frame.with_columns(short), file, ",", raw)
+        for place, frame in enumerate(frames):
+            _write_delimited(frame.with_columns(short), file, ",", raw, header=place == 0)
 
 
 def write_classes(
     path: Path,
-    items: Sequence[Any],
+    items: Sequence[Any] | NDArray[Any],
     classes: NDArray[Any],
     probabilities: NDArray[Any],
     labels: NDArray[Any] | None = None,
@@ -85,17 +96,23 @@ def write_classes(
     """
     import polars as pl
 
-    if labels is None:
-        labels = classes[probabilities.argmax(axis=1)]
     names = [str(name) for name in classes.tolist()]
     prefix = "class " if {"item", "label", "confidence"} & set(names) else ""
-    columns = {
-        "item": list(items),
-        "label": labels.tolist(),
-        "confidence": probabilities.max(axis=1) if confidence is None else confidence,
-        **{prefix + name: probabilities[:, place] for place, name in enumerate(names)},
-    }
-    write_csv(pl.DataFrame(columns), path, raw=raw)
+
+    def frame(rows: slice) -> Any:
+        report_stage(f"Writing {path.name}, row", rows.start, len(probabilities))
+        part = probabilities[rows]
+        named = classes[part.argmax(axis=1)] if labels is None else labels[rows]
+        columns = {
+            "item": np.asarray(items[rows]).tolist(),
+            "label": named.tolist(),
+            "confidence": part.max(axis=1) if confidence is None else confidence[rows],
+            **{prefix + name: part[:, place] for place, name in enumerate(names)},
+        }
+        return pl.DataFrame(columns)
+
+    starts = range(0, max(len(probabilities), 1), ROWS)
+    _write_frames((frame(slice(start, start + ROWS)) for start in starts), path, raw=raw)
 
 
 def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) -> None:
@@ -103,6 +120,13 @@ def write_confusion(folder: Path, table: LabelTable, confusion: NDArray[Any]) ->
     names = {"annotators": table.annotators.tolist(), "classes": table.classes.tolist()}
     with atomic_write(folder / "confusion.npz") as file:
         np.savez_compressed(file, confusion=confusion, **names)
+
+
+def write_accuracies(folder: Path, table: LabelTable, accuracies: NDArray[Any]) -> None:
+    """Write confusion.npz where matrices are too many: their diagonals, and the names."""
+    names = {"annotators": table.annotators.tolist(), "classes": table.classes.tolist()}
+    with atomic_write(folder / "confusion.npz") as file:
+        np.savez_compressed(file, accuracies=accuracies, **names)
 
 
 def check_writable(folder: Path) -> None:
@@ -119,10 +143,13 @@ def check_writable(folder: Path) -> None:
         ) from None
 
 
-def _write_delimited(frame: Any, file: Any, separator: str, raw: bool) -> None:
+def _write_delimited(
+    frame: Any, file: Any, separator: str, raw: bool, *, header: bool = True
+) -> None:
     from annotrace.labels.formulas import guard_frame
 
-    (frame if raw else guard_frame(frame)).write_csv(file, separator=separator)
+    guarded = frame if raw else guard_frame(frame)
+    guarded.write_csv(file, separator=separator, include_header=header)
 
 
 def _writer(path: Path, raw: bool) -> Callable[[Any, Any], None]:

@@ -116,6 +116,7 @@ def _losses(
         learned = nn.ModuleDict({"network": network, "annotators": annotators.to(data.device)})
 
         def objective(batch: Batch) -> Tensor:
+            batch = data.share(batch)
             likelihood = _log_likelihood(batch, network(batch.inputs), annotators)
             return -likelihood.sum() / len(batch.item)
 

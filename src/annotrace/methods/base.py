@@ -18,6 +18,7 @@ from annotrace.crowd.em import clamp_posterior, item_log_likelihood, posterior
 from annotrace.crowd.result import CrowdResult
 from annotrace.data import ItemSource, TextSource
 from annotrace.data.augmentation import KINDS, Kind, OwnFunction, make_augmentation
+from annotrace.distributed import current
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.gold import Gold, known_classes
@@ -229,7 +230,8 @@ class CrowdEstimator(FittedClassifier):
         self.input_kind_ = input_kind(source)
         self.input_shape_: tuple[int, ...] = tuple(source.shape)
         self.encoder_ = encoder_of(source)
-        device, self._seed = pick_device(self.device), checkpoints.seed(self.random_state)
+        device = pick_device(self.device)
+        self._seed = current().from_first(lambda: checkpoints.seed(self.random_state))
         # The user's own module and function may draw from torch's global generators.
         lends = isinstance(self.backbone, nn.Module) or callable(self.augment)
         random = Randomness(self._seed, device, lends=lends)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor, nn
 
 from annotrace.aggregation.run_reader import SavedRun
@@ -20,6 +19,7 @@ from annotrace.crowd.result import CrowdResult
 from annotrace.data import EncoderRecord, ItemSource
 from annotrace.data.augmentation import mirror
 from annotrace.errors import InputError
+from annotrace.estimators import check_fitted
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import check_names, plain_names
 from annotrace.methods.inputs import Items, has_several_annotators, rows_to_predict
@@ -46,7 +46,7 @@ SMALL = 2**18
 imports 800 modules of torch, which takes more than a second."""
 
 
-class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
+class FittedClassifier(ClassifierMixin, BaseEstimator, SavableModel):  # type: ignore[misc]
     """A fitted classifier with its annotators, from which `CrowdEstimator` derives."""
 
     backbone: Backbone
@@ -78,7 +78,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Return class probabilities, shape (n_rows, n_classes)."""
-        check_is_fitted(self)
+        check_fitted(self)
         source = rows_to_predict(self, X)
         device = next(self.network_.parameters()).device
         logits = self.logits(CrowdData.unlabelled(source, self.table_, device))
@@ -100,7 +100,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
             As in `fit`, for new items. Annotators and classes are matched by name; an annotator
             unknown to the model has the pool's confusion matrix.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if self.annotator_model_ is None:
             raise InputError(
                 f"{type(self).__name__} does not model annotators, so labels cannot be weighted: "
@@ -142,7 +142,7 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
         """
         if not has_several_annotators(y):
             return float(super().score(X, y, sample_weight))
-        check_is_fitted(self)
+        check_fitted(self)
         return mean_log_likelihood_of_new(self, X, y, items, sample_weight)
 
     @property
@@ -245,4 +245,4 @@ class FittedClassifier(ClassifierMixin, SavableModel):  # type: ignore[misc]
     def _set_result(self, result: CrowdResult) -> None:
         self.result_, self.posterior_ = result, result.posterior
         if result.annotator_model is not None:
-            self.confusion_ = result.matrices()
+            self.set_confusion(result)

@@ -17,6 +17,7 @@ from annotrace.aggregation import Aggregation, make
 from annotrace.crowd.em import posterior
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import is_comparable
+from annotrace.distributed import current
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.class_repair import minimum_gain
 from annotrace.methods.fold_networks import FoldNetworks, Round
@@ -185,8 +186,9 @@ class FoldSearch(FoldNetworks):
     def _has_time(self) -> bool:
         if isinstance(self.effort, str):
             return True
-        started: float = self._started
-        return time.monotonic() - started < self.effort
+        limit = float(self.effort)
+        # `_learn` sets the start. All processes of a run have to try the same.
+        return current().from_first(lambda: time.monotonic() - self._started < limit)
 
     # Labels alone
 

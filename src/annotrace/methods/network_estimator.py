@@ -240,10 +240,14 @@ class NetworkEstimator(CrowdEstimator):
 
         @torch.no_grad()
         def held_out_loss() -> float:
+            part = items[data.processes.part(len(items))]
             with autocast(data.device, settings.precision):
-                scores = [score(batch) for batch in data.batches(items)]
+                scores = [score(batch) for batch in data.batches(part)]
             total = torch.stack([total for total, _ in scores]).sum(0)
-            return float(total.min()) / max(sum(n for _, n in scores), 1)
+            n_terms = torch.tensor(sum(n for _, n in scores), dtype=torch.float64)
+            # Too few items to divide are scored by every process, which the ratio does not show.
+            total, n_terms = data.processes.add_up(total), data.processes.add_up(n_terms)
+            return float(total.min()) / max(float(n_terms), 1)
 
         scored = held_out_loss if len(items) else None
         return self._run(learned, objective, data, rest, settings, scored)
@@ -252,13 +256,16 @@ class NetworkEstimator(CrowdEstimator):
         """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0."""
 
         def plain_loss(batch: Batch) -> Tensor:
-            return self._loss(batch, self.network_(batch.inputs))
+            own = data.share(batch)
+            return self._loss(own, self.network_(own.inputs))
 
         def mixed_loss(batch: Batch) -> Tensor:
+            # Every process draws the same mixture of the whole batch.
             mixture = draw_mixture(mixup, torch.zeros_like(batch.item), data.random.generator)
-            logits = mixed_logits(self.network_, batch.inputs, mixture)
-            own, other = self._loss(batch, logits), self._loss(mixture.partners(batch), logits)
-            return torch.lerp(other, own, mixture.weight)
+            rows, _ = data.processes.rows(len(batch.item))
+            logits = mixed_logits(self.network_, batch.inputs, mixture, rows)
+            own, other = data.share(batch), data.share(mixture.partners(batch))
+            return torch.lerp(self._loss(other, logits), self._loss(own, logits), mixture.weight)
 
         return mixed_loss if mixup else plain_loss
 

@@ -67,8 +67,9 @@ class TraceRegularized(NetworkEstimator):
         ten classes) by its protocol.
     structure : str, optional
         Of the annotator model: "full" matrices (the paper's), matrices "pooled" towards a shared
-        one, or another name in `annotrace.crowd.STRUCTURES`. "auto", the default, lets the recipe
-        choose between these two.
+        one, "low-rank" or "per-class" ones for many annotators and classes, or another name in
+        `annotrace.crowd.STRUCTURES`. "auto", the default, lets the recipe choose between the first
+        two.
     joint : bool, optional
         Use the model's own likelihood of an item's labels taken together, -log sum_i p(i | x)
         prod_r A[i, label], in place of eq. 4's, which takes each label by itself. They are equal

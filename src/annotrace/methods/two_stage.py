@@ -17,6 +17,7 @@ from torch import Tensor
 
 from annotrace.aggregation import Aggregation, make
 from annotrace.aggregation.run_reader import SavedRun
+from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.recipe import Trial
@@ -82,7 +83,7 @@ class TwoStage(TargetEstimator):
 
     def restore(self, run: SavedRun) -> None:
         """Set what `fit` sets from a saved run; the aggregation follows from the labels."""
-        run.check_matrices()
+        run.check_shapes(make(self.aggregate).largest_shapes(CrowdProblem(run.table)))
         self.table_, self.gold_ = run.table, run.gold
         self.aggregation_seed_ = run.attributes(self.saved_attributes)["aggregation_seed_"]
         self._aggregate()

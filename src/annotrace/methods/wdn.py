@@ -120,6 +120,7 @@ class WeightedDoctorNet(NetworkEstimator):
         votes = CrowdProblem(self.table_, self.gold_).votes().float().to(data.device)
 
         def objective(batch: Batch) -> Tensor:
+            batch = data.share(batch)
             with torch.no_grad():
                 features = self.network_.eval()(batch.inputs)
                 some = self._some_annotators(data.random.generator)

@@ -22,8 +22,6 @@ from annotrace.report.view import Array, ReportView
 SHOWN = 500
 _ERRORS = 20
 _CONFUSED_WITH = 2
-# Pairs of labels of the same item: with more, Cohen's kappa of all pairs would take minutes.
-MAX_PAIRS = 20_000_000
 
 
 class ClassRow(NamedTuple):
@@ -134,18 +132,20 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
             "annotators are interchangeable, and every item counts the same",
         ),
     ]
-    if int((n_labels * (n_labels - 1) // 2).sum()) <= MAX_PAIRS:
-        found.append(_cohen(pairwise_kappa(table)))
-    return found
+    return [*found, _cohen(pairwise_kappa(table))]
 
 
 def _cohen(pairs: PairwiseKappa) -> Agreement:
     if np.all(pairs.n_shared < MIN_SHARED):
-        return Agreement("Cohen's kappa", None, f"no two annotators share {MIN_SHARED} items")
+        among = f" of {pairs.n_compared:,} drawn at random" if pairs.sampled else ""
+        meaning = f"no two annotators{among} share {MIN_SHARED} items"
+        return Agreement("Cohen's kappa", None, meaning)
     meaning = (
         "unweighted, for classes without order: mean over pairs of annotators who share "
         f"{MIN_SHARED} items or more, weighted by the items they share"
     )
+    if pairs.sampled:
+        meaning += f"; estimated from {pairs.n_compared:,} {pairs.sampled} drawn at random"
     return _agreement("Cohen's kappa", pairs.mean(), meaning)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from annotrace.training import Epoch, best_epoch
+if TYPE_CHECKING:
+    from annotrace.training import Epoch
+
 
 WIDTH, HEIGHT = 560, 200
 # Points per line: more would not be visible, and only enlarge the page.
@@ -58,6 +60,8 @@ def curves_of(history: Sequence[Epoch], objective: Sequence[float]) -> list[Curv
 
 
 def _training(history: Sequence[Epoch]) -> list[Curve]:
+    from annotrace.training import best_epoch
+
     # Stages of a method that learn from different targets differ in whether labels are held out.
     stages = [list(part) for _, part in groupby(history, lambda epoch: epoch.held_out is None)]
     losses = [[(epoch.number, epoch.loss) for epoch in part] for part in stages]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from annotrace.crowd.pool import pooled_confusion
 from annotrace.crowd.result import CrowdResult
@@ -26,6 +25,7 @@ from annotrace.diagnosis import (
 from annotrace.diagnosis.calibration import share_interval
 from annotrace.diagnosis.flags import Flags
 from annotrace.errors import InputError, first_few
+from annotrace.estimators import check_fitted
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import as_names, look_up
 from annotrace.report.canvas import (
@@ -228,7 +228,7 @@ def items(model: Fitted, ax: Axes | None = None, top: int = 12) -> Axes:
     -------
     matplotlib axes
     """
-    check_is_fitted(model)
+    check_fitted(model)
     result, table = model.result_, model.result_.table
     posterior = calibrated_posterior(result)
     labelled = np.flatnonzero(table.labels_per_item() > 0)
@@ -283,7 +283,7 @@ def _votes(labels: Sequence[Any]) -> str:
 
 
 def _annotated_result(model: Fitted) -> CrowdResult:
-    check_is_fitted(model)
+    check_fitted(model)
     if not model.result_.models_annotators:
         raise InputError(
             f"{type(model).__name__} does not model annotators, or there is one class only: draw a "

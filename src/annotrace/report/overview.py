@@ -10,7 +10,8 @@ and nothing shows it, the estimates were off by .02 and .04 on average.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +22,10 @@ from annotrace.diagnosis.calibration import share_interval
 from annotrace.diagnosis.confidence import USUAL_ERROR, independent_posterior
 from annotrace.diagnosis.flags import FlagKind
 from annotrace.diagnosis.known_truth import Contradiction, find_contradiction
-from annotrace.diagnosis.suspects import label_probabilities
 from annotrace.diagnosis.wording import describe_groups
 from annotrace.errors import count
 from annotrace.report.review import CERTAIN
-from annotrace.report.view import ReportView
+from annotrace.report.view import Array, ReportView
 
 # A label is probably wrong if it is correct with a lower probability.
 WRONG = 0.1
@@ -93,7 +93,7 @@ def overview_of(view: ReportView) -> Overview:
     contradiction = find_contradiction(view.result) if judged else None
     labelled = view.table.labels_per_item() > 0
     n_uncertain = int(np.sum((view.confidence < CERTAIN) & labelled))
-    n_wrong = int(np.sum(label_probabilities(view.table, view.posterior) < WRONG))
+    n_wrong = int(np.sum(view.label_probabilities < WRONG))
     flags = () if diagnosis is None else diagnosis.flags
     return Overview(
         headline=_headline(view, contradiction),
@@ -120,23 +120,47 @@ def _correct_labels(view: ReportView) -> Share | None:
         return _measured((table.truth[table.item] == table.label)[known])
     if table.n_labels == 0:
         return None
-    return _estimated(view, lambda posterior: label_probabilities(table, posterior))
+
+    def by_posterior(posterior: Array, items: slice, labels: slice) -> Array:
+        chosen: Array = posterior[table.item[labels] - items.start, table.label[labels]]
+        return chosen
+
+    return _estimated(view, view.label_probabilities, by_posterior)
 
 
 def _correct_estimates(view: ReportView) -> Share | None:
     truth, estimate = view.table.truth, view.result.estimate
     if truth is not None and (known := truth >= 0).any():
         return _measured((truth == estimate)[known])
-    return _estimated(view, lambda posterior: posterior[np.arange(len(estimate)), estimate])
+
+    def by_posterior(posterior: Array, items: slice, labels: slice) -> Array:
+        chosen: Array = posterior[np.arange(len(posterior)), estimate[items]]
+        return chosen
+
+    return _estimated(view, view.confidence, by_posterior)
 
 
-def _estimated(view: ReportView, probabilities: Any) -> Share | None:
-    """Return the mean of some probabilities, which are a function of the posterior."""
+def _estimated(
+    view: ReportView, each: Array, by_posterior: Callable[[Array, slice, slice], Array]
+) -> Share | None:
+    """Return the mean of some probabilities, at most what independent errors would make it.
+
+    Parameters
+    ----------
+    view : ReportView
+    each : ndarray of shape (n,)
+        Calibrated probabilities.
+    by_posterior : callable
+        Returns the probabilities of consecutive items and their labels by a posterior of the items.
+    """
     if view.diagnosis is None or not view.result.is_comparable:
         return None
-    each = probabilities(view.posterior)
     value = float(each.mean())
-    high = max(value, float(probabilities(independent_posterior(view.result)).mean()))
+    independent = sum(
+        by_posterior(independent_posterior(view.result, items), items, labels).sum()
+        for items, labels in view.table.blocks()
+    )
+    high = max(value, float(independent / len(each)))
     high += TWO_SIDED_90 * float(np.sqrt(high * (1 - high) / max(len(each), 1)))
     return Share(value, max(value - likely_error(view), 0.0), min(high, 1.0))
 

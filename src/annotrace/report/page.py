@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from annotrace.progress import report_stage
 from annotrace.report.annotators import MAX_MATRIX_CLASSES, SHOWN_OF_EACH, annotator_section
 from annotrace.report.classes import agreement_of, class_section
 from annotrace.report.curves import curves_of
@@ -75,6 +77,20 @@ def render(
 ) -> str:
     """Return the page as text; parameters as in `write_report`."""
     shown = pictures_of(images, view.table), texts_of(texts, view.table)
+    sections: dict[str, Callable[[], Any]] = {
+        "overview": lambda: overview_of(view),
+        "annotators": lambda: annotator_section(view),
+        "regions": lambda: region_section(view, *shown),
+        "items": lambda: uncertain_items(view, *shown),
+        "labels": lambda: suspect_labels(view, *shown),
+        "classes": lambda: class_section(view),
+        "agreement": lambda: agreement_of(view.table),
+        "curves": lambda: curves_of(view.history, view.objective),
+    }
+    computed = {}
+    for place, (section, compute) in enumerate(sections.items()):
+        report_stage("Writing the report, section", place, len(sections), section)
+        computed[section] = compute()
     return render_template(
         "report.html.jinja",
         title=title,
@@ -82,14 +98,7 @@ def render(
         view=view,
         table=view.table,
         diagnosis=view.diagnosis,
-        overview=overview_of(view),
-        annotators=annotator_section(view),
-        regions=region_section(view, *shown),
-        items=uncertain_items(view, *shown),
-        labels=suspect_labels(view, *shown),
-        classes=class_section(view),
-        agreement=agreement_of(view.table),
-        curves=curves_of(view.history, view.objective),
+        **computed,
         limits={
             "certain": CERTAIN,
             "wrong": WRONG,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.diagnosis.suspects import label_probabilities
 from annotrace.report.item_texts import ShownText, Texts
 from annotrace.report.pictures import Pictures
 from annotrace.report.view import ReportView
@@ -81,7 +80,7 @@ def uncertain_items(view: ReportView, pictures: Pictures, texts: Texts) -> list[
 def suspect_labels(view: ReportView, pictures: Pictures, texts: Texts) -> list[SuspectLabel]:
     """List the labels most likely wrong, the worst first."""
     table, estimate = view.table, view.result.estimate
-    probabilities = label_probabilities(table, view.posterior)
+    probabilities = view.label_probabilities
     return [
         SuspectLabel(
             str(table.items[item]),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from annotrace.aggregation.base import Aggregation
 from annotrace.aggregation.run_schema import CandidateScore
@@ -17,15 +16,19 @@ from annotrace.aggregation.saving import plain_params
 from annotrace.crowd.result import CrowdResult
 from annotrace.diagnosis import Diagnosis, calibrated_posterior
 from annotrace.diagnosis.known_truth import scoring_truth
+from annotrace.diagnosis.suspects import label_probabilities
+from annotrace.estimators import check_fitted
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import as_names
-from annotrace.methods.base import CrowdEstimator
-from annotrace.methods.search import Trial
-from annotrace.training import Epoch
 from annotrace.version import versions
 
+if TYPE_CHECKING:
+    from annotrace.methods.base import CrowdEstimator
+    from annotrace.methods.search import Trial
+    from annotrace.training import Epoch
+
 Array = NDArray[Any]
-Fitted: TypeAlias = CrowdEstimator | Aggregation
+Fitted: TypeAlias = "CrowdEstimator | Aggregation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,11 @@ class ReportView:
         confidence: Array = self.posterior[np.arange(len(self.posterior)), self.result.estimate]
         return confidence
 
+    @cached_property
+    def label_probabilities(self) -> Array:
+        """Calibrated probability that each label is correct, shape (n_labels,)."""
+        return label_probabilities(self.table, self.posterior)
+
     @property
     def n_gold(self) -> int:
         """Number of items whose known class the fit has learned from."""
@@ -85,7 +93,7 @@ def view_of(model: Fitted, *, anonymous: bool = False) -> ReportView:
         Show annotators as numbers, in the order of the report: "Annotator 1" has the highest skill.
         Verdict and advice use these names too.
     """
-    check_is_fitted(model)
+    check_fitted(model)
     result = model.result_
     diagnosis = model.diagnosis_ if result.models_annotators else None
     truth = scoring_truth(result)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from annotrace.data import ItemSource, TextSource
 from annotrace.data.augmentation import Augmentation
+from annotrace.distributed import current
 from annotrace.labels import LabelTable
 from annotrace.labels.codes import sort_within_items
 from annotrace.networks.bags import Bags
@@ -47,6 +48,16 @@ class Batch:
     annotator: Tensor
     label: Tensor
 
+    def take(self, rows: slice) -> Batch:
+        """Return some rows with their labels."""
+        place = torch.arange(len(self.item), device=self.item.device)[rows]
+        new = torch.full_like(self.item, -1)
+        new[place] = torch.arange(len(place), device=new.device)
+        row = new[self.row]
+        kept = row >= 0
+        labels = (row[kept], self.annotator[kept], self.label[kept])
+        return Batch(self.inputs[place], self.item[place], *labels)
+
 
 class CrowdData:
     """Items and their labels, from which batches are made.
@@ -65,6 +76,8 @@ class CrowdData:
 
     Attributes
     ----------
+    processes : Processes
+        Those that compute together. Each of them has all items and draws the same batches.
     augment : Augmentation or None
         Applied to the inputs of training batches.
     """
@@ -79,6 +92,7 @@ class CrowdData:
         random: Randomness | None = None,
     ) -> None:
         self.source, self.table, self.device = source, table, device
+        self.processes = current()
         self.random = Randomness(0, device) if random is None else random
         self._inputs = _resident_inputs(source, device)
         self._offsets = torch.from_numpy(table.offsets.copy()).to(device)
@@ -159,6 +173,12 @@ class CrowdData:
         assert isinstance(batch.inputs, Tensor)
         return replace(batch, inputs=self.augment(batch.inputs, self.random.generator))
 
+    def share(self, batch: Batch) -> Batch:
+        """Return the rows of a training batch that this process computes."""
+        if self.processes.size == 1:
+            return batch
+        return batch.take(self.processes.rows(len(batch.item))[0])
+
     def batches(self, items: Tensor, size: int = EVALUATION_BATCH) -> Iterator[Batch]:
         """Yield batches of at most `size` items, in the given order."""
         for item in items.split(size):
@@ -168,14 +188,18 @@ class CrowdData:
     def map(self, function: Callable[[Tensor], Tensor]) -> Tensor:
         """Apply a function of items, LongTensor of shape (n_rows,), to all of them in batches.
 
+        Several processes divide the items, and all return the same.
+
         Returns
         -------
         Tensor of shape (n_items, ...)
             Without gradient.
         """
-        items = torch.arange(len(self.source), device=self.device)
+        n_items = len(self.source)
+        items = torch.arange(n_items, device=self.device)[self.processes.part(n_items)]
         with self.random.lent():
-            return torch.cat([function(item) for item in items.split(EVALUATION_BATCH)])
+            rows = torch.cat([function(item) for item in items.split(EVALUATION_BATCH)])
+        return self.processes.all_rows(rows) if self.processes.divides(n_items) else rows
 
 
 def _resident_inputs(source: ItemSource, device: torch.device) -> Inputs | None:

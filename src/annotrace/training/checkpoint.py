@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from annotrace.distributed import current
 from annotrace.errors import InputError, RunError
 from annotrace.seeds import seed_of
 from annotrace.storage import check_tensors
@@ -68,7 +69,7 @@ class CheckpointSeries:
         if self.path is None:
             return None
         checkpoint = Checkpoint(self.path, self._n_started, fingerprint, seed)
-        if self._n_started == 0 and not checkpoint.finished.exists():
+        if self._n_started == 0 and current().is_first and not checkpoint.finished.exists():
             # The user deleted it to start again, so a training in progress is obsolete.
             checkpoint.clear()
         self._n_started += 1
@@ -76,7 +77,7 @@ class CheckpointSeries:
 
     def clear(self) -> None:
         """Remove all checkpoints."""
-        if self.path is not None:
+        if self.path is not None and current().is_first:
             Checkpoint(self.path, 0).clear()
 
 

@@ -29,11 +29,17 @@ class Interrupt:
 
 
 @contextlib.contextmanager
-def graceful_interrupt() -> Iterator[Interrupt]:
+def graceful_interrupt(*, patient: bool = False) -> Iterator[Interrupt]:
     """Turn the first Ctrl-C into a request, which the training loop checks between batches.
 
     The second Ctrl-C raises KeyboardInterrupt. Outside the main thread, where Python cannot handle
     signals, this does nothing.
+
+    Parameters
+    ----------
+    patient : bool
+        Treat every further Ctrl-C like the first: torchrun sends its processes SIGTERM after a
+        Ctrl-C, and SIGKILL if they have not ended after 30 seconds.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
@@ -42,7 +48,8 @@ def graceful_interrupt() -> Iterator[Interrupt]:
 
     def request(number: int, frame: FrameType | None) -> None:
         interrupt.requested = True
-        signal.signal(signal.SIGINT, previous)
+        if not patient:
+            signal.signal(signal.SIGINT, previous)
         if interrupt.raises:
             raise KeyboardInterrupt
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 
-from annotrace.errors import DivergenceError, TrainingInterrupted, count
+from annotrace.distributed import Processes
+from annotrace.errors import DivergenceError, ProcessLostError, TrainingInterrupted, count
 from annotrace.progress import show_progress
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import Checkpoint
 from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
 from annotrace.training.devices import autocast
+from annotrace.training.gradients import add_up_gradients
 from annotrace.training.history import Callback, Epoch, describe_losses
 from annotrace.training.interrupt import Interrupt, graceful_interrupt
 from annotrace.training.optimizers import scale_learning_rates
@@ -64,52 +68,97 @@ def train(
     -------
     list of Epoch
     """
+    processes = data.processes
     state = start_training(network, settings, data.device, data.random)
-    if checkpoint is not None and _restore(state, checkpoint):
+    if checkpoint is not None and _restore(state, checkpoint, processes):
         network.eval()
         return state.history
-    started, saved = time.monotonic() - state.seconds, time.monotonic()
-
-    def save() -> None:
-        if checkpoint is not None:
-            checkpoint.save(state.progress())
-
-    def stop_if_requested() -> None:
-        if interrupt.requested:
-            state.seconds = time.monotonic() - started
-            save()
-            raise TrainingInterrupted(_how_to_resume(state, settings, checkpoint))
-
+    run = _Run(state, settings, checkpoint, processes)
     step = _make_step(state, objective, data, len(items), settings)
     with (
-        graceful_interrupt() as interrupt,
-        show_progress(verbose, settings.epochs, "epoch") as progress,
+        graceful_interrupt(patient=processes.size > 1) as interrupt,
+        run.stopped_if_lost(),
+        show_progress(verbose and processes.is_first, settings.epochs, "epoch") as progress,
     ):
         scored = None if score is None else _interruptible(score, interrupt)
         while state.epoch < settings.epochs and not _out_of_patience(state, settings):
-            batches = _shuffled_batches(data, items, settings, state.epoch)
-            network.train()
-            for item, n_labels in batches[state.batch :]:
-                _follow_schedule(state, settings, len(batches))
-                with state.random.lent():
-                    step(item, n_labels)
-                state.batch += 1
-                stop_if_requested()
+            run.steps(step, _shuffled_batches(data, items, settings, state.epoch), interrupt)
             try:
-                _finish_epoch(state, scored, settings, started)
+                _finish_epoch(state, scored, settings, run.started, processes)
             except KeyboardInterrupt:
-                stop_if_requested()
+                if interrupt.requested:
+                    run.stop()
                 raise
             progress.update(state.epoch, describe_losses(state.history[-1]))
             stop = [callback(state.history[-1]) for callback in callbacks]
-            stop_if_requested()
-            if any(stop):
+            run.stop_if_requested(interrupt)
+            if processes.any(any(stop)):
                 break
-            if time.monotonic() - saved > CHECKPOINT_SECONDS:
-                save()
-                saved = time.monotonic()
-    _finish(state, checkpoint)
+            run.save_every_minute()
+        _finish(state, checkpoint, processes)
+    if interrupt.requested:
+        raise KeyboardInterrupt
     return state.history
+
+
+class _Run:
+    """A training in progress: when its state is saved, and how it stops before its end."""
+
+    def __init__(
+        self,
+        state: TrainingState,
+        settings: Settings,
+        checkpoint: Checkpoint | None,
+        processes: Processes,
+    ) -> None:
+        self.state, self.settings = state, settings
+        self.checkpoint, self.processes = checkpoint, processes
+        self.started, self._saved = time.monotonic() - state.seconds, time.monotonic()
+
+    def steps(self, step: Step, batches: list[tuple[Tensor, int]], interrupt: Interrupt) -> None:
+        """Take the steps of an epoch that are left."""
+        state = self.state
+        state.network.train()
+        for item, n_labels in batches[state.batch :]:
+            _follow_schedule(state, self.settings, len(batches))
+            with _draws_undone_if_lost(state, self.processes), state.random.lent():
+                step(item, n_labels)
+            state.batch += 1
+            self.stop_if_requested(interrupt)
+
+    def save_every_minute(self) -> None:
+        """Save the state if it was not saved for a minute."""
+        if self.processes.is_first and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
+            self._save()
+            self._saved = time.monotonic()
+
+    def stop_if_requested(self, interrupt: Interrupt) -> None:
+        """Stop if any process was interrupted."""
+        if self.processes.any(interrupt.requested):
+            self.stop()
+
+    def stop(self) -> NoReturn:
+        """Save the state and raise `TrainingInterrupted`."""
+        raise TrainingInterrupted(self._stop())
+
+    @contextmanager
+    def stopped_if_lost(self) -> Iterator[None]:
+        """Save the state if another process ends: it is that after the last complete step."""
+        try:
+            yield
+        except ProcessLostError as error:
+            raise ProcessLostError(f"{error} {self._stop()}") from error
+
+    def _stop(self) -> str:
+        self.state.seconds = time.monotonic() - self.started
+        # Whatever process is left can write the checkpoint, since all have the same state.
+        if self.processes.elect("checkpoint"):
+            self._save()
+        return _how_to_resume(self.state, self.settings, self.checkpoint)
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.save(self.state.progress())
 
 
 def check_finite(logits: Tensor) -> Tensor:
@@ -131,14 +180,25 @@ def check_finite(logits: Tensor) -> Tensor:
     return logits
 
 
-def _restore(state: TrainingState, checkpoint: Checkpoint) -> bool:
+def _restore(state: TrainingState, checkpoint: Checkpoint, processes: Processes) -> bool:
     """Restore what is stored of a training, and return whether it has finished."""
-    if (outcome := checkpoint.read_finished()) is not None:
+    if (outcome := processes.from_first(checkpoint.read_finished)) is not None:
         state.load_outcome(outcome, checkpoint)
         return True
-    if (progress := checkpoint.read_progress()) is not None:
+    if (progress := processes.from_first(checkpoint.read_progress)) is not None:
         state.load_progress(progress, checkpoint)
     return False
+
+
+@contextmanager
+def _draws_undone_if_lost(state: TrainingState, processes: Processes) -> Iterator[None]:
+    """Take back the random numbers of a step that was not completed, as another process ended."""
+    before = state.random.state() if processes.size > 1 else []
+    try:
+        yield
+    except ProcessLostError:
+        state.random.set_state(before)
+        raise
 
 
 def _interruptible(score: Callable[[], float], interrupt: Interrupt) -> Callable[[], float]:
@@ -183,8 +243,8 @@ def _make_step(
         batch = data.training_batch(item, n_labels)
         with autocast(data.device, settings.precision):
             loss = objective(batch)
-        _descend(state, loss)
-        state.loss.add_(loss.detach(), alpha=len(item) / n_items)
+        total = _descend(state, loss, len(item), data.processes)
+        state.loss.add_(total, alpha=len(item) / n_items)
 
     capturer = make_capturer(
         data.device,
@@ -193,23 +253,31 @@ def _make_step(
         resident=data.resident,
         scaled=state.scaler.is_enabled(),
     )
-    if not settings.cuda_graphs or capturer is None:
+    if not settings.cuda_graphs or capturer is None or data.processes.size > 1:
         return step
     return GraphedStep(step, state.optimizers, capturer)
 
 
-def _descend(state: TrainingState, loss: Tensor) -> None:
+def _descend(state: TrainingState, loss: Tensor, n_items: int, processes: Processes) -> Tensor:
+    """Take a step of the optimisers, and return the loss of the whole batch of `n_items`."""
     for optimizer in state.optimizers:
         optimizer.zero_grad(set_to_none=True)
     # Without fp16 the scaler is disabled and passes everything through.
     state.scaler.scale(loss).backward()
+    _, share = processes.rows(n_items)
+    total = add_up_gradients(state.network.parameters(), loss.detach(), share, processes)
     for optimizer in state.optimizers:
         state.scaler.step(optimizer)
     state.scaler.update()
+    return total
 
 
 def _finish_epoch(
-    state: TrainingState, score: Callable[[], float] | None, settings: Settings, started: float
+    state: TrainingState,
+    score: Callable[[], float] | None,
+    settings: Settings,
+    started: float,
+    processes: Processes,
 ) -> None:
     loss = float(state.loss)  # waits for the GPU, so the time is taken afterwards
     state.seconds = time.monotonic() - started
@@ -218,6 +286,8 @@ def _finish_epoch(
             f"The loss is {loss} in epoch {state.epoch + 1}: lower `lr` "
             f"(it is {settings.lr:g}), or check for features of very different scales."
         )
+    # Batch normalisation keeps averages over the rows of each process.
+    processes.copy_from_first(list(state.network.buffers()))
     state.network.eval()
     with state.random.lent():
         held_out = None if score is None else float(score())
@@ -230,13 +300,14 @@ def _finish_epoch(
         state.best_weights = copy.deepcopy(state.network.state_dict())
 
 
-def _finish(state: TrainingState, checkpoint: Checkpoint | None) -> None:
+def _finish(state: TrainingState, checkpoint: Checkpoint | None, processes: Processes) -> None:
     """Leave the network at its best epoch, and store what it has learned."""
     if state.best_weights is not None:
         state.network.load_state_dict(state.best_weights)
     state.network.eval().zero_grad(set_to_none=True)
-    if checkpoint is not None:
+    if checkpoint is not None and processes.is_first:
         checkpoint.finish(state.outcome())
+    processes.any(False)  # The next training must not be saved before this one.
 
 
 def _out_of_patience(state: TrainingState, settings: Settings) -> bool:

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from annotrace.training.batches import Batch, Inputs
 
+ALL_ROWS = slice(None)
+
 
 class Mixture(NamedTuple):
     """A mixture of the rows of a batch: ``weight * rows + (1 - weight) * rows[partner]``.
@@ -64,7 +66,9 @@ def draw_mixture(
     return Mixture(weight, partner)
 
 
-def mixed_logits(network: nn.Module, inputs: Inputs, mixture: Mixture) -> Tensor:
+def mixed_logits(
+    network: nn.Module, inputs: Inputs, mixture: Mixture, rows: slice = ALL_ROWS
+) -> Tensor:
     """Return the logits of mixed rows, shape (n_rows, n_classes).
 
     Parameters
@@ -75,9 +79,11 @@ def mixed_logits(network: nn.Module, inputs: Inputs, mixture: Mixture) -> Tensor
     inputs : Tensor of shape (n_rows, ...), or Bags
         In their stored type.
     mixture : Mixture
+    rows : slice
+        Those that are wanted.
     """
     stage, *rest = network.children()
-    logits: Tensor = mixture.mix(stage(inputs))
+    logits: Tensor = mixture.mix(stage(inputs))[rows]
     for part in rest:
         logits = part(logits)
     return logits

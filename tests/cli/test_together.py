@@ -1,0 +1,92 @@
+"""`fit` and `aggregate` as several processes of one run, and their ends."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from several_processes import annotrace, call_in_all, run_in_all
+
+import annotrace as at
+from annotrace.cli.main import main
+
+FIT = "fit labels.csv --features features.npz --method trace --no-recipe --epochs 4 --quiet"
+FIT += " --no-report --out "
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.arange(150) % 3
+    X = 3 * np.eye(3)[truth] + rng.normal(size=(150, 3))
+    np.savez(tmp_path / "features.npz", X=X.astype(np.float32), items=np.arange(150).astype(str))
+    reports = {"ann": truth, "bob": truth, "cy": rng.integers(3, size=150)}
+    rows = [f"{k},{who},{label[k]}" for who, label in reports.items() for k in range(150)]
+    (tmp_path / "labels.csv").write_text("\n".join(["item,annotator,label", *rows]))
+    return tmp_path
+
+
+def posterior(folder):
+    return at.load(folder).posterior_
+
+
+def fit_until_killed(victim, *arguments):
+    """Run a command; one process kills itself in its seventh step, after the gradients' sum."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    steps = []
+
+    def count(*_):
+        steps.append(1)
+        if len(steps) == 7 and os.environ["RANK"] == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    register_optimizer_step_post_hook(count)
+    annotrace(*arguments)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_fit_that_loses_a_process_resumes_with_any_number(folder, victim, monkeypatch):
+    lost = call_in_all(2, fit_until_killed, folder, str(victim), *f"{FIT} run".split())
+    assert lost[victim].code == -signal.SIGKILL
+    left = lost[1 - victim]
+    assert left.code != 0
+    assert left.errors.count("Another process of this run has ended") == 1, left.errors
+    assert "run/checkpoint.bin" in left.errors
+    assert "--resume" in left.errors
+    assert "Traceback" not in left.errors
+    if victim == 0:
+        resumed = run_in_all(2, f"{FIT} run --resume", folder)
+        assert [each.code for each in resumed] == [0, 0], resumed[0].errors
+    monkeypatch.chdir(folder)
+    for command in [f"{FIT} run --resume"] * victim + [f"{FIT} whole"]:
+        main(command.split(), standalone_mode=False)
+    assert not (folder / "run" / "checkpoint.bin").exists()
+    np.testing.assert_allclose(posterior(folder / "run"), posterior(folder / "whole"), atol=1e-5)
+
+
+def test_processes_aggregate_together_and_one_prints(folder):
+    ended = run_in_all(2, "aggregate labels.csv --method dawid-skene --no-report --out run", folder)
+    assert [each.code for each in ended] == [0, 0], ended[0].errors
+    assert "Wrote run" in ended[0].output
+    assert ended[1].output == ended[1].errors == ""
+    one = at.aggregation.make("dawid-skene").fit(at.LabelTable.read(folder / "labels.csv"))
+    np.testing.assert_allclose(posterior(folder / "run"), one.posterior_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("aggregate absent.csv --out run", "absent.csv"),
+        ("aggregate labels.csv --method glad --out run", "runs in one process"),
+        ("fit labels.csv --images . --encoder x --out run", "--encoder works in one process"),
+    ],
+)
+def test_an_error_is_printed_once(folder, command, message):
+    ended = run_in_all(2, command, folder)
+    assert all(each.code not in (0, -signal.SIGKILL) for each in ended)
+    said = "".join(each.errors for each in ended)
+    assert said.count(message) == 1, said
+    assert said.count("Error") == 1, said
+    assert not Path(folder / "run").exists()

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+import torch
+from crowds import blobs
+from torch import nn
+
+import annotrace as at
+from annotrace.crowd import STRUCTURES, joint_nll, trace_regularized_nll
+
+NAMES = ["low-rank", "per-class"]
+every = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture
+def labels():
+    return (
+        torch.tensor([0, 0, 1, 2, 2, 2]),
+        torch.tensor([0, 1, 1, 2, 0, 1]),
+        torch.tensor([2, 2, 0, 1, 1, 3]),
+    )
+
+
+def layer_of(name, frequency=None):
+    """Return a layer of three annotators and four classes with random parameters, in float64."""
+    torch.manual_seed(0)
+    layer = STRUCTURES.make(name, 3, 4, n_items=3, frequency=frequency, parametrization="softplus")
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    return layer.double()
+
+
+@every
+def test_rows_sum_to_one_and_are_the_likelihoods(name, labels):
+    layer = layer_of(name)
+    matrices = layer.matrices()
+    torch.testing.assert_close(matrices.sum(2), torch.ones(3, 4, dtype=torch.float64))
+    _, annotator, label = labels
+    found = layer.log_likelihood(annotator, label).exp()
+    torch.testing.assert_close(found.detach(), matrices[annotator, :, label])
+    torch.testing.assert_close(layer.matrices(torch.tensor([2, 0])), matrices[[2, 0]])
+    traces = matrices.diagonal(dim1=1, dim2=2).sum(1)
+    own = layer.log_likelihood_and_traces(annotator, label)[1]
+    torch.testing.assert_close(own.detach(), traces[annotator])
+    torch.testing.assert_close(layer.mean_trace().detach(), traces.mean())
+
+
+@every
+@pytest.mark.parametrize("joint", [False, True])
+def test_the_loss_of_a_batch_is_that_of_the_paper(name, joint, labels):
+    row, annotator, label = labels
+    frequency = torch.bincount(annotator).float() / 3
+    layer = layer_of(name, frequency)
+    logits = torch.randn(3, 4, dtype=torch.float64)
+    found = trace_regularized_nll(logits, layer, row, annotator, label, 0.3, joint=joint)
+    matrices, p = layer.matrices(), logits.softmax(1)
+    if joint:
+        nll = joint_nll(logits, layer, row, annotator, label)
+    else:
+        likely = (p[row] * matrices[annotator, :, label]).sum(1)
+        nll = -likely.log().sum() / 3
+    # All items are in the batch, so that the estimate of the mean trace is exact.
+    trace = matrices.diagonal(dim1=1, dim2=2).sum(1).mean()
+    torch.testing.assert_close(found.detach(), (nll + 0.3 * trace).detach())
+
+
+@every
+def test_gradients_are_those_of_differences(name, labels):
+    row, annotator, label = labels
+    layer = layer_of(name, torch.full((3,), 0.5))
+    logits = torch.randn(3, 4, dtype=torch.float64)
+
+    def loss():
+        return trace_regularized_nll(logits, layer, row, annotator, label, 0.3, joint=True)
+
+    loss().backward()
+    assert layer.weight.grad.is_sparse
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            grad = parameter.grad.to_dense().flatten()
+            for place in range(0, parameter.numel(), 5):
+                flat = parameter.view(-1)
+                flat[place] += 1e-6
+                above = loss()
+                flat[place] -= 2e-6
+                slope = (above - loss()) / 2e-6
+                flat[place] += 1e-6
+                assert float(slope) == pytest.approx(float(grad[place]), abs=1e-5)
+
+
+@every
+def test_a_start_from_matrices_has_their_skill(name):
+    layer = STRUCTURES.make(name, 2, 4)
+    same = torch.eye(4)
+    layer.set_matrices(torch.stack([0.9 * same + 0.025, 0.5 * same + 0.125]))
+    skill = layer.matrices().diagonal(dim1=1, dim2=2).mean(1)
+    assert skill[0] > skill[1] + 0.2
+
+
+@every
+def test_a_classifier_learns_with_it(name, tmp_path):
+    X, truth, table, _ = blobs(n_items=150, labels_per_item=3)
+    recipe = at.Recipe(n_init=1, mixup=0.0)
+    model = at.TraceRegularized(structure=name, recipe=recipe, epochs=20, random_state=0)
+    model.fit(X, table)
+    assert model.score(X, truth) > 0.9
+    assert np.mean(model.posterior_.argmax(1) == truth) > 0.9
+    model.save(tmp_path)
+    loaded = at.load(tmp_path)
+    np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
+    np.testing.assert_array_equal(loaded.posterior_, model.posterior_)

@@ -1,0 +1,45 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from annotrace.labels.text_coding import PART, SHORT, as_text_array, encode_series, encode_texts
+
+
+@pytest.mark.parametrize("n_repeats", [1, SHORT])
+@pytest.mark.parametrize("values", [["b", None, "a", ""], [2.5, None, 1.0, None]])
+def test_short_and_long_series_are_encoded_alike(values, n_repeats):
+    coded = encode_series(pl.Series(values * n_repeats))
+    assert coded.codes.tolist() == [0, -1, 1, -1] * n_repeats
+    assert coded.names.tolist() == [str(values[0]), str(values[2])]
+
+
+def by_dictionary(values):
+    """The codes and names of values, one after the other."""
+    numbers = {}
+    codes = [numbers.setdefault(value, len(numbers)) if value else -1 for value in values]
+    return codes, list(numbers)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 7])
+def test_the_parts_of_a_column_are_encoded_as_the_whole(n_parts):
+    rng = np.random.default_rng(n_parts)
+    values = [f"name {k}" if k else None for k in rng.integers(0, 300, 4000).tolist()]
+    values[5:9] = ["", "\u00e9", "a name of more than fifteen bytes", ""]
+    parts = [pl.Series(part.tolist(), dtype=pl.String) for part in np.array_split(values, n_parts)]
+    coded = encode_texts(iter(parts))
+    assert (coded.codes.tolist(), coded.names.tolist()) == by_dictionary(values)
+    assert coded.codes.dtype == np.int32
+
+
+def test_names_that_do_not_appear_in_the_order_of_their_categories_are_sorted():
+    """Whatever polars numbers first, the first row has code 0, also across blocks of rows."""
+    shuffled = np.random.default_rng(0).permutation(PART + 10)
+    series = pl.Series(shuffled).cast(pl.String)
+    coded = encode_texts([series.slice(PART), series.slice(0, PART), series])
+    assert coded.codes[: PART + 10].tolist() == list(range(PART + 10))
+    assert coded.names.tolist()[:3] == [str(k) for k in shuffled[PART : PART + 3]]
+    np.testing.assert_array_equal(as_text_array(series), series.to_list())
+
+
+def test_no_parts_have_no_names():
+    assert len(encode_texts([]).codes) == len(encode_texts([]).names) == 0

@@ -12,9 +12,9 @@ from annotrace.methods.cross_fitted_em import CrossFittedEM
 class CrowdClassifier(CrossFittedEM):
     """The recommended recipe, with nothing to tune.
 
-    At present it is `CrossFittedEM`, which chooses how its networks learn: it was the best, or level
-    with the best, on every set that was tried, real and simulated (docs/methods.md has the tables).
-    A later version may choose another method; name a method to keep it.
+    At present it is `CrossFittedEM`, which chooses how its networks learn: it was the best, or
+    level with the best, on every set that was tried (docs/methods.md has the tables). A later
+    version may choose another method; name a method to keep it.
 
     Parameters
     ----------

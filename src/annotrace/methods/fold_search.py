@@ -186,9 +186,9 @@ class FoldSearch(FoldNetworks):
     def _has_time(self) -> bool:
         if isinstance(self.effort, str):
             return True
-        limit = float(self.effort)
-        # `_learn` sets the start. All processes of a run have to try the same.
-        return current().from_first(lambda: time.monotonic() - self._started < limit)
+        last = self._started + float(self.effort)
+        # All processes of a run have to try the same.
+        return bool(current().from_first(lambda: time.monotonic() < last))
 
     # Labels alone
 

@@ -12,6 +12,7 @@ import dependence_tables
 import item_tables
 import loop_table
 import numpy as np
+import paper_runs_table
 import published_table
 import regional_table
 import variant_tables
@@ -368,6 +369,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "aggregation": aggregation_table,
     "zoo-real": lambda: zoo_tables.real_table(read_runs("zoo")),
     "zoo-families": lambda: zoo_tables.families_table(read_runs("zoo")),
+    "mnist-paper": lambda: paper_runs_table.paper_runs_table(read_runs("mnist_paper")),
     "variants": lambda: variant_tables.by_variant_table(read_runs("variants")),
     "variants-sets": lambda: variant_tables.by_set_table(read_runs("variants")),
     **{crowd: partial(crowd_table, crowd) for crowd in CROWDS},

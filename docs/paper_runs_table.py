@@ -9,7 +9,7 @@ from annotrace.experiments import tables
 
 
 def paper_runs_table(runs: Sequence[dict[str, Any]]) -> str:
-    """Return accuracy and error of the matrices by skill and method, from `mnist_paper.jsonl`."""
+    """Return accuracy and error of the matrices by skill and method."""
     ordered = sorted(
         runs, key=lambda run: (run["density"], run["skill"], run["method"])
     )

@@ -396,6 +396,6 @@ _settings(
     validation_fraction=0.99,
     error=InputError,
     message="0.99 of 12 labelled items leaves none",
-    # From votes it holds out none.
-    learn=("crossfit",),
+    # They hold out every item in turn.
+    learn=("auto", "crossfit", "item-dependent"),
 )

@@ -133,7 +133,7 @@ def test_a_damaged_run_is_valid_or_one_error(saved_runs, tmp_path, part):
     [
         ("wdn", "params", {"width": 10**9}, "`network.2.2.weight` to be torch.float32 of shape"),
         ("wdn", "params", {"width": 10**30}, "no network can be built from its parameters"),
-        ("auto", "params", {"n_folds": 10**9}, "2 times as many networks"),
+        ("auto", "params", {"n_folds": 10**9}, "at most 5, by the number of networks"),
         ("auto", "params", {"n_folds": 4}, "`n_folds` to be at least 5, as in `fold_`"),
         ("trace", "params", {"diagonal": 7}, "`diagonal` to be at least 1 / n_classes"),
         ("trace", "params", {"recipe": {"n_init": 1}}, "it lacks calibrate, mixup, refit, repair"),

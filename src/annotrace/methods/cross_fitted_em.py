@@ -291,8 +291,8 @@ class CrossFittedEM(FoldSearch):
         used, n_rounds = int(saved["fold_"].max()) + 1, int(saved["n_rounds_"])
         if not (used <= self._n_folds and n_rounds * self._n_folds <= most):
             raise InputError(
-                f"Expected `n_folds` to be at least {used}, as in `fold_`, and {n_rounds} times "
-                f"as many networks, but got {self._n_folds} and {most} networks."
+                f"Expected `n_folds` to be at least {used}, as in `fold_`, and at most "
+                f"{most // n_rounds}, by the number of networks, but got {self._n_folds}."
             )
         super().restore(run)
 

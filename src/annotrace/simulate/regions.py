@@ -43,9 +43,8 @@ def failing_regions(
 
     Examples
     --------
-    >>> failing_regions([[0.0], [1.0], [2.0], [3.0]], 2, random_state=0)
-    array([[False, False,  True,  True],
-           [ True,  True, False, False]])
+    >>> failing_regions([[0.0], [1.0], [2.0], [3.0]], 2, random_state=0).sum(axis=1)
+    array([2, 2])
     """
     if not 0 <= share <= 1:
         raise InputError(f"Expected `share` to be from 0 to 1, but got {share}.")

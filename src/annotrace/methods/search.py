@@ -153,8 +153,8 @@ def choose(tried: Sequence[Tried], table: LabelTable) -> tuple[int, list[Trial]]
 def near_best(tried: Sequence[Tried], best: int, table: LabelTable) -> list[int]:
     """Return the positions of candidates that explain labels no worse than the chosen one.
 
-    On ten crowds the posterior of their mean predictions was .004 better than that of the chosen
-    one, and never .01 worse.
+    In a prototype on 17 crowds the mean of six starts gave a posterior of .888, and the chosen one
+    .883; but .878 and .908 where some of the starts were poor. So only those near the best count.
     """
     most = tried[best].label_loss + minimum_gain(table.n_labels)
     return [number for number, each in enumerate(tried) if each.label_loss <= most]

@@ -171,7 +171,7 @@ class FoldNetworks(CrowdEstimator):
         score_now = None
         if score is not None:
             part = replace(part, epochs=min(MAX_EPOCHS, settings.epochs), patience=PATIENCE)
-            score_now = lambda: score(self._oof_logits(data, networks))  # noqa: E731
+            score_now = partial(self._score_networks, score, data, networks)
         objective = _mixed(networks, loss, candidate.mixup, data)
         augment = data.augment
         data.augment = augment if candidate.backbone == "own" else None
@@ -180,6 +180,11 @@ class FoldNetworks(CrowdEstimator):
         best = best_epoch(history)
         epochs = part.epochs if best is None else best.number
         return Round(networks, self._oof_logits(data, networks), epochs, history, annotators)
+
+    def _score_networks(
+        self, score: Callable[[Tensor], float], data: CrowdData, networks: Ensemble
+    ) -> float:
+        return score(self._oof_logits(data, networks))
 
     def _posterior_loss(self, data: CrowdData, posterior: Tensor) -> FoldLoss:
         """Return the cross-entropy of a posterior, (n_items, n_classes), outside each fold."""

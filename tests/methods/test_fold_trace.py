@@ -5,8 +5,8 @@ import torch.nn.functional as F
 
 import annotrace as at
 from annotrace.crowd.confusion import Confusion
-from annotrace.methods.fold_trace import LAM, fits, held_out_losses, trace_loss
-from annotrace.training import Batch
+from annotrace.methods.fold_trace import LAM, TraceLoss, fits, losses_by_network
+from annotrace.training import Batch, Mixture
 
 N_FOLDS, N_ANNOTATORS, N_CLASSES = 3, 2, 4
 FOLD = torch.tensor([0, 1, 2, 0, 1])
@@ -49,14 +49,14 @@ def by_hand(layer, logits, gold=()):
 
 def test_the_loss_is_that_of_networks_with_matrices_of_their_own():
     layer, logits = random_layer()
-    loss = trace_loss(TABLE, FOLD, layer, None)(batch_of(TABLE), logits)
+    loss = TraceLoss(TABLE, FOLD, layer, None)(batch_of(TABLE), logits)
     torch.testing.assert_close(loss, by_hand(layer, logits))
 
 
 def test_gold_items_teach_the_networks_of_other_folds():
     layer, logits = random_layer()
     gold = torch.tensor([-1, 2, -1, -1, 0])
-    loss = trace_loss(TABLE, FOLD, layer, gold)(batch_of(TABLE), logits)
+    loss = TraceLoss(TABLE, FOLD, layer, gold)(batch_of(TABLE), logits)
     torch.testing.assert_close(loss, by_hand(layer, logits, [(1, 2), (4, 0)]))
 
 
@@ -70,25 +70,34 @@ def test_no_network_learns_from_the_labels_of_its_fold():
     grads = []
     for table in (TABLE, other):
         leaf = logits.clone().requires_grad_()
-        trace_loss(table, FOLD, layer, None)(batch_of(table), leaf).backward()
+        TraceLoss(table, FOLD, layer, None)(batch_of(table), leaf).backward()
         grads.append(leaf.grad)
     torch.testing.assert_close(grads[0][2], grads[1][2], rtol=0, atol=0)
     assert not torch.allclose(grads[0][0], grads[1][0])
 
 
-def test_each_network_is_judged_by_the_labels_of_its_fold():
+def test_all_networks_are_judged_by_the_same_labels():
     logits = torch.randn(5, N_CLASSES, generator=torch.Generator().manual_seed(1)).double()
     matrices = torch.rand(N_FOLDS, N_ANNOTATORS, N_CLASSES, N_CLASSES).double()
-    found = held_out_losses(TABLE, FOLD.numpy(), logits, matrices)
     p = F.softmax(logits, 1)
-    losses = [[], [], []]
+    expected = np.zeros(N_FOLDS)
     for item, annotator, label in zip(TABLE.item, TABLE.annotator, TABLE.label, strict=True):
-        likely = (p[item] * matrices[FOLD[item], annotator, :, label]).sum()
-        losses[FOLD[item]].append(-float(likely.log()))
-    np.testing.assert_allclose(found, [np.mean(each) for each in losses])
+        for network in range(N_FOLDS):
+            likely = (p[item] * matrices[network, annotator, :, label]).sum()
+            expected[network] -= float(likely.log()) / TABLE.n_labels
+    np.testing.assert_allclose(losses_by_network(TABLE, logits, matrices), expected)
 
 
 @pytest.mark.parametrize(("n_classes", "expected"), [(4, True), (3000, False)])
 def test_matrices_that_would_be_large_are_not_learned(n_classes, expected):
     table = at.LabelTable.from_codes([0, 1], [0, 1], [0, 1], n_classes=n_classes)
     assert fits(table, N_FOLDS) is expected
+
+
+@pytest.mark.parametrize("gold", [None, torch.tensor([-1, 2, -1, -1, 0])])
+def test_the_loss_of_a_mixture_is_the_mean_of_both_items_by_their_weights(gold):
+    layer, logits = random_layer()
+    loss, batch = TraceLoss(TABLE, FOLD, layer, gold), batch_of(TABLE)
+    mixture = Mixture(torch.tensor(0.3), torch.tensor([3, 4, 0, 1, 2]))
+    expected = 0.3 * loss(batch, logits) + 0.7 * loss(mixture.partners(batch), logits)
+    torch.testing.assert_close(loss.mixed(batch, logits, mixture), expected)

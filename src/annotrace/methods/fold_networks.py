@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from annotrace.training import (
     Batch,
     CrowdData,
     Epoch,
+    Mixture,
     Settings,
     autocast,
     best_epoch,
@@ -37,8 +38,51 @@ PATIENCE = 6
 TOGETHER, APART = 5, 3
 """Folds of networks that train together, and of those that train one after the other."""
 
-FoldLoss: TypeAlias = Callable[[Batch, Tensor], Tensor]
-"""From a batch and the logits of all networks, (n_folds, n_rows, n_classes), to a loss."""
+
+class FoldLoss(Protocol):
+    """A loss of a batch and the logits of all networks, (n_folds, n_rows, n_classes)."""
+
+    def __call__(self, batch: Batch, logits: Tensor) -> Tensor:
+        """Return the loss of the rows of a batch."""
+
+    def mixed(self, batch: Batch, logits: Tensor, mixture: Mixture) -> Tensor:
+        """Return the loss of mixtures of two rows: the mean of both losses, by their weights.
+
+        The labels of an item reach the networks outside its fold alone, also if its partner is in
+        another fold.
+        """
+
+
+class PosteriorLoss:
+    """The cross-entropy of a posterior, for each network of the items outside its fold.
+
+    Parameters
+    ----------
+    targets : Tensor of shape (n_items, n_classes)
+    fold : LongTensor of shape (n_items,)
+    n_folds : int
+    """
+
+    def __init__(self, targets: Tensor, fold: Tensor, n_folds: int) -> None:
+        self._targets, self._fold = targets, fold
+        self._networks = torch.arange(n_folds, device=fold.device)[:, None]
+
+    def __call__(self, batch: Batch, logits: Tensor) -> Tensor:
+        """Return the loss of the rows of a batch."""
+        return self._loss(self._seen(batch), logits)
+
+    def mixed(self, batch: Batch, logits: Tensor, mixture: Mixture) -> Tensor:
+        """Return the loss of mixtures of two rows, which is linear in the targets."""
+        seen = self._seen(batch)
+        return self._loss(torch.lerp(seen[:, mixture.partner], seen, mixture.weight), logits)
+
+    def _seen(self, batch: Batch) -> Tensor:
+        """Return the targets of each network, 0 in its own fold, (n_folds, n_rows, n_classes)."""
+        is_seen = self._fold[batch.item] != self._networks
+        return self._targets[batch.item] * is_seen[..., None]
+
+    def _loss(self, seen: Tensor, logits: Tensor) -> Tensor:
+        return cross_entropy(logits, seen).sum() / logits.shape[1]
 
 
 class Round(NamedTuple):
@@ -188,21 +232,11 @@ class FoldNetworks(CrowdEstimator):
 
     def _posterior_loss(self, data: CrowdData, posterior: Tensor) -> FoldLoss:
         """Return the cross-entropy of a posterior, (n_items, n_classes), outside each fold."""
-        fold, networks = self._folds(data), self._fold_numbers(data)
         targets = posterior.float().to(data.device)
-
-        def loss(batch: Batch, logits: Tensor) -> Tensor:
-            held_out = fold[batch.item] == networks
-            losses = cross_entropy(logits, targets[batch.item])
-            return (losses * ~held_out).sum() / len(batch.item)
-
-        return loss
+        return PosteriorLoss(targets, self._folds(data), self._n_folds)
 
     def _folds(self, data: CrowdData) -> Tensor:
         return torch.from_numpy(self.fold_).to(data.device)
-
-    def _fold_numbers(self, data: CrowdData) -> Tensor:
-        return torch.arange(self._n_folds, device=data.device)[:, None]
 
     def _oof_logits(self, data: CrowdData, networks: Ensemble) -> Tensor:
         """Return the logits of each item by the networks that did not learn from it."""
@@ -221,11 +255,7 @@ class FoldNetworks(CrowdEstimator):
 def _mixed(
     networks: Ensemble, loss: FoldLoss, mixup: float, data: CrowdData
 ) -> Callable[[Batch], Tensor]:
-    """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0.
-
-    Only inputs and losses are mixed: the labels of an item reach the networks outside its fold
-    alone, also if its partner is in another fold.
-    """
+    """Return the training loss of a batch, of mixtures of two items if `mixup` is not 0."""
 
     def plain_loss(batch: Batch) -> Tensor:
         return loss(batch, networks.each(networks.stage(batch.inputs)))
@@ -233,7 +263,6 @@ def _mixed(
     def mixed_loss(batch: Batch) -> Tensor:
         mixture = draw_mixture(mixup, torch.zeros_like(batch.item), data.random.generator)
         logits = networks.each(mixture.mix(networks.stage(batch.inputs)))
-        own, other = loss(batch, logits), loss(mixture.partners(batch), logits)
-        return torch.lerp(other, own, mixture.weight)
+        return loss.mixed(batch, logits, mixture)
 
     return mixed_loss if mixup else plain_loss

@@ -24,9 +24,9 @@ from annotrace.methods.fold_networks import FoldNetworks, Round
 from annotrace.methods.fold_trace import (
     DIAGONAL,
     LR_SCALE,
+    TraceLoss,
     fits,
-    held_out_losses,
-    trace_loss,
+    losses_by_network,
 )
 from annotrace.methods.held_out_em import HeldOutEM
 from annotrace.methods.search import Candidate, Tried, choose, near_best, neighbours
@@ -110,6 +110,8 @@ class FoldSearch(FoldNetworks):
             with data.random.reseeded(settings.seed):
                 found = self._first_round(data, inner, candidate, targets, settings)
             tried.append((self._judge(inner, candidate, found), found))
+            if not self._trusted:
+                tried.sort(key=lambda one: one[0].candidate.learner == "labels")
         each = [each for each, _ in tried]
         best, self.search_ = choose(each, self.table_)
         candidate, found = each[best].candidate, tried[best][1]
@@ -238,7 +240,7 @@ class FoldSearch(FoldNetworks):
             ).to(data.device)
         gold = torch.from_numpy(self.gold_).long().to(data.device)
         known = gold if bool((gold >= 0).any()) else None
-        loss = trace_loss(self.table_, self._folds(data), annotators, known)
+        loss = TraceLoss(self.table_, self._folds(data), annotators, known)
         return self._train_networks(data, candidate, settings, loss, score, annotators)
 
     def _judge(self, inner: HeldOutEM, candidate: Candidate, found: Round) -> Tried:
@@ -261,8 +263,8 @@ class FoldSearch(FoldNetworks):
             return None
         sizes = self._n_folds, self.table_.n_annotators, self.table_.n_classes, -1
         matrices = found.annotators.matrices().cpu().view(*sizes)
-        losses = held_out_losses(self.table_, self.fold_, found.logits, matrices)
-        if losses.mean() - losses.min() <= minimum_gain(self.table_.n_labels / self._n_folds):
+        losses = losses_by_network(self.table_, found.logits, matrices)
+        if losses.mean() - losses.min() <= minimum_gain(self.table_.n_labels):
             return None
         best = int(np.argmin(losses))
         own = data.map(lambda item: self._logits_of(found, best, data, item)).cpu().double()

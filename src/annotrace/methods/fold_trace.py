@@ -7,7 +7,7 @@ all folds count.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.losses import trace_regularized_nll
 from annotrace.labels import LabelTable
-from annotrace.training import Batch
+from annotrace.training import Batch, Mixture
 
 LAM = 0.01
 DIAGONAL = 0.7
@@ -34,10 +34,8 @@ def fits(table: LabelTable, n_folds: int) -> bool:
     return n_folds * table.n_annotators * table.n_classes**2 <= MAX_CELLS
 
 
-def trace_loss(
-    table: LabelTable, fold: Tensor, annotators: AnnotatorModel, gold: Tensor | None
-) -> Callable[[Batch, Tensor], Tensor]:
-    """Return the trace-regularised loss, summed over networks, of the labels outside each fold.
+class TraceLoss:
+    """The trace-regularised loss, summed over networks, of the labels outside each fold.
 
     Parameters
     ----------
@@ -48,50 +46,61 @@ def trace_loss(
     gold : LongTensor of shape (n_items,), optional
         The class of each gold item, -1 elsewhere.
     """
-    n_folds = annotators.n_annotators // table.n_annotators
-    others = torch.arange(1, n_folds, device=fold.device)[:, None]
-    every = torch.arange(n_folds, device=fold.device)[:, None]
-    joint = bool((table.labels_per_item() > 1).any())
 
-    def loss(batch: Batch, logits: Tensor) -> Tensor:
+    def __init__(
+        self, table: LabelTable, fold: Tensor, annotators: AnnotatorModel, gold: Tensor | None
+    ) -> None:
+        self._n_annotators, self._fold = table.n_annotators, fold
+        self._annotators, self._gold = annotators, gold
+        self._n_folds = annotators.n_annotators // table.n_annotators
+        self._networks = torch.arange(self._n_folds, device=fold.device)[:, None]
+        self._joint = bool((table.labels_per_item() > 1).any())
+
+    def __call__(self, batch: Batch, logits: Tensor) -> Tensor:
+        """Return the loss of the rows of a batch."""
         n_rows = len(batch.item)
-        network = (fold[batch.item[batch.row]] + others) % n_folds
+        network = (self._fold[batch.item[batch.row]] + self._networks[1:]) % self._n_folds
         row = (network * n_rows + batch.row).flatten()
-        annotator = (network * table.n_annotators + batch.annotator).flatten()
-        label = batch.label.repeat(n_folds - 1)
-        total = n_folds * trace_regularized_nll(
-            logits.flatten(0, 1), annotators, row, annotator, label, LAM, joint=joint
+        annotator = (network * self._n_annotators + batch.annotator).flatten()
+        label = batch.label.repeat(self._n_folds - 1)
+        total = self._n_folds * trace_regularized_nll(
+            logits.flatten(0, 1), self._annotators, row, annotator, label, LAM, joint=self._joint
         )
-        if gold is None:
-            return total
-        known = gold[batch.item].repeat(n_folds, 1)
-        known = known.masked_fill(fold[batch.item] == every, -1).flatten()
+        return total if self._gold is None else total + self._gold_loss(batch, logits, self._gold)
+
+    def mixed(self, batch: Batch, logits: Tensor, mixture: Mixture) -> Tensor:
+        """Return the loss of mixtures of two rows: the mean of both losses, by their weights."""
+        # The loss needs no inputs, and those of texts take long to permute.
+        partners = mixture.partners(replace(batch, inputs=batch.item))
+        return torch.lerp(self(partners, logits), self(batch, logits), mixture.weight)
+
+    def _gold_loss(self, batch: Batch, logits: Tensor, gold: Tensor) -> Tensor:
+        """Return the cross-entropy of gold items outside each fold."""
+        known = gold[batch.item].repeat(self._n_folds, 1)
+        known = known.masked_fill(self._fold[batch.item] == self._networks, -1).flatten()
         right = F.cross_entropy(
             logits.flatten(0, 1).float(), known, ignore_index=-1, reduction="sum"
         )
-        return total + right / n_rows
-
-    return loss
+        return right / len(batch.item)
 
 
-def held_out_losses(
-    table: LabelTable, fold: NDArray[np.int64], logits: Tensor, matrices: Tensor
-) -> NDArray[np.float64]:
-    """Return the loss per label of each network on the labels of its own fold, (n_folds,).
+def losses_by_network(table: LabelTable, logits: Tensor, matrices: Tensor) -> NDArray[np.float64]:
+    """Return the loss per label by the matrices of each network, (n_folds,).
+
+    All are judged by the same labels, of which each has learned as many as any other. By those of
+    its own fold alone, one network would seem better than the others by chance.
 
     Parameters
     ----------
     table : LabelTable
-    fold : ndarray of shape (n_items,)
     logits : Tensor of shape (n_items, n_classes)
         Out of fold.
     matrices : Tensor of shape (n_folds, n_annotators, n_classes, n_classes)
     """
-    own = torch.from_numpy(fold[table.item])
-    annotator, label = (torch.tensor(codes).long() for codes in (table.annotator, table.label))
-    log_p = torch.log_softmax(logits.double(), 1)[torch.tensor(table.item).long()]
-    likelihood = matrices.double()[own, annotator, :, label].clamp_min(1e-12).log()
-    loss = -(log_p + likelihood).logsumexp(1)
-    n_folds = len(matrices)
-    total = np.bincount(own.numpy(), weights=loss.numpy(), minlength=n_folds)
-    return np.asarray(total / np.maximum(np.bincount(own.numpy(), minlength=n_folds), 1))
+    item, annotator, label = (
+        torch.tensor(codes).long() for codes in (table.item, table.annotator, table.label)
+    )
+    log_p = torch.log_softmax(logits.double(), 1)[item]
+    likelihoods = (own.double()[annotator, :, label].clamp_min(1e-12).log() for own in matrices)
+    losses = [-(log_p + each).logsumexp(1).sum() for each in likelihoods]
+    return torch.stack(losses).numpy() / max(len(item), 1)

@@ -157,7 +157,12 @@ def near_best(tried: Sequence[Tried], best: int, table: LabelTable) -> list[int]
     .883; but .878 and .908 where some of the starts were poor. So only those near the best count.
     """
     most = tried[best].label_loss + minimum_gain(table.n_labels)
-    return [number for number, each in enumerate(tried) if each.label_loss <= most]
+    learner = tried[best].candidate.learner
+    return [
+        number
+        for number, each in enumerate(tried)
+        if each.label_loss <= most and each.candidate.learner == learner
+    ]
 
 
 def _agreement(proba: NDArray[np.float64], table: LabelTable) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ PATH = click.Path(path_type=Path)
 MAX_SEED = 2**32 - 1
 # A batch of larger images does not fit into memory.
 MAX_IMAGE_SIZE = 2048
+EFFORTS = ("fast", "default", "thorough")
 
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
@@ -65,6 +67,39 @@ max_pixels_option = click.option(
     show_default=True,
     help="Maximum number of pixels of an image; JPEG may have more, as it is decoded at a reduced "
     "size.",
+)
+
+
+class EffortType(click.ParamType):
+    """A word for how much is tried, or seconds."""
+
+    name = "effort"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float:
+        """Return the word, or the seconds as a number."""
+        if value in EFFORTS:
+            return str(value)
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not 0 < seconds < math.inf:
+            self.fail(
+                f"Expected {', '.join(EFFORTS)} or a number of seconds, but got {value!r}.",
+                param,
+                ctx,
+            )
+        return seconds
+
+
+effort_option = click.option(
+    "--effort",
+    type=EffortType(),
+    metavar="fast|default|thorough|SECONDS",
+    help="For methods that choose how their networks learn, as auto does: how much they try. After "
+    "so many seconds no training begins that they can do without.",
 )
 raw_option = click.option(
     "--raw",

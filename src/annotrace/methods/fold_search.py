@@ -76,8 +76,8 @@ class FoldSearch(FoldNetworks):
     Parameters
     ----------
     effort : {"fast", "default", "thorough"} or float
-        How much is tried: one way to learn and one iteration; a few ways and four iterations; or
-        other widths, weight decays and mixtures too, and eight iterations. A number is the seconds
+        How much is tried: one way to learn and one iteration; a few ways and two iterations; or
+        other widths, weight decays and mixtures too, and four iterations. A number is the seconds
         after which the default starts no further training that it can do without; the result then
         depends on the speed of the machine.
     mixup : float or "auto"

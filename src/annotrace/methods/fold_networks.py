@@ -128,12 +128,16 @@ class FoldNetworks(CrowdEstimator):
 
     def _ensemble(self, sample: Tensor | Bags, candidate: Candidate, n_rounds: int) -> Ensemble:
         backbone = self.backbone if candidate.backbone == "own" else candidate.backbone
-        build = partial(build_backbone, backbone, sample, self._n_outputs())
-        networks = [
-            build(scaling=candidate.scaling, width=candidate.width)
-            for _ in range(n_rounds * self._n_folds)
-        ]
-        return Ensemble(networks, n_rounds)
+        build = partial(
+            build_backbone,
+            backbone,
+            sample,
+            self._n_outputs(),
+            scaling=candidate.scaling,
+            width=candidate.width,
+            batch_norm=candidate.batch_norm,
+        )
+        return Ensemble([build() for _ in range(n_rounds * self._n_folds)], n_rounds)
 
     def _claimed_size(self) -> int:
         width: int = max(self.chosen_["width"], WIDTH) // WIDTH

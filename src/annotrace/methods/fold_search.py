@@ -163,7 +163,7 @@ class FoldSearch(FoldNetworks):
         if "labels" in self._learners() and not has_labels and self._has_time():
             yield better(learner="labels")
         if self.effort == "thorough":
-            yield from neighbours(better(), has_width=self._scales_features())
+            yield from neighbours(better(), has_hidden=self._has_hidden())
 
     def _learners(self) -> tuple[Literal["trace", "labels"], ...]:
         if self.init in ("labels", "votes") or not fits(self.table_, self._n_folds):
@@ -174,6 +174,13 @@ class FoldSearch(FoldNetworks):
         """Whether the networks are perceptrons on rows of features, of whatever units."""
         is_rows = self.input_kind_ == "array" and len(self.input_shape_) == 1
         return is_rows and self.backbone in ("auto", "mlp", "linear")
+
+    def _has_hidden(self) -> bool:
+        """Whether the networks have a hidden layer that candidates may change."""
+        # Batch normalisation needs two rows to learn from.
+        return (
+            self._scales_features() and self.backbone != "linear" and len(self._labelled()) > 1
+        )
 
     def _is_small_image(self) -> bool:
         size = int(np.prod(self.input_shape_))

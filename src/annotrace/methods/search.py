@@ -31,6 +31,7 @@ class Chosen(TypedDict):
     scaling: Scaling
     width: Count
     weight_decay: NotNegative
+    batch_norm: bool
     backbone: Literal["own", "mlp"]
 
 
@@ -42,6 +43,7 @@ class Trial(TypedDict):
     scaling: Scaling
     width: Count
     weight_decay: NotNegative
+    batch_norm: bool
     backbone: Literal["own", "mlp"]
     epochs: Count
     label_loss: Number
@@ -64,6 +66,8 @@ class Candidate:
     width : int
         Of the hidden layer.
     weight_decay : float
+    batch_norm : bool
+        Whether the hidden layer has batch normalisation.
     backbone : {"own", "mlp"}
         The network of the estimator, or a perceptron on the pixels of small images, which is found
         in a fraction of the time. Only the first networks may be such perceptrons.
@@ -74,6 +78,7 @@ class Candidate:
     scaling: Scaling = "feature"
     width: int = WIDTH
     weight_decay: float = 0.0
+    batch_norm: bool = False
     backbone: Literal["own", "mlp"] = "own"
 
     def to_dict(self) -> Chosen:
@@ -84,15 +89,20 @@ class Candidate:
             scaling=self.scaling,
             width=self.width,
             weight_decay=self.weight_decay,
+            batch_norm=self.batch_norm,
             backbone=self.backbone,
         )
 
 
-def neighbours(best: Candidate, *, has_width: bool) -> Iterator[Candidate]:
-    """Yield candidates that differ from the best so far in width, weight decay or mixup."""
-    if has_width:
+def neighbours(best: Candidate, *, has_hidden: bool) -> Iterator[Candidate]:
+    """Yield candidates that differ from the best so far in one of the settings of a network.
+
+    These are width and batch normalisation of the hidden layer, weight decay, and mixup.
+    """
+    if has_hidden:
         yield replace(best, width=WIDTH // 4)
         yield replace(best, width=4 * WIDTH)
+        yield replace(best, batch_norm=True)
     yield replace(best, weight_decay=1e-3)
     yield replace(best, weight_decay=1e-2)
     yield replace(best, mixup=0.4)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.bin"
-SPECIAL = ("recipe", "effort", "structure")
+SPECIAL = ("recipe", "effort", "distill", "structure")
 """Options that only some methods have."""
 
 
@@ -71,6 +71,13 @@ SPECIAL = ("recipe", "effort", "structure")
     "repair of classes and temperature.  [default: with, for trace only]",
 )
 @effort_option
+@click.option(
+    "--distill",
+    is_flag=True,
+    default=None,
+    help="For the same methods: train one network on the posterior of all items at last, and "
+    "predict by it, not by the mean of several networks.",
+)
 @click.option(
     "--structure",
     metavar="NAME",

@@ -70,33 +70,26 @@ max_pixels_option = click.option(
 )
 
 
-class EffortType(click.ParamType):
-    """A word for how much is tried, or seconds."""
-
-    name = "effort"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str | float:
-        """Return the word, or the seconds as a number."""
-        if value in EFFORTS:
-            return str(value)
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = math.nan
-        if not 0 < seconds < math.inf:
-            self.fail(
-                f"Expected {', '.join(EFFORTS)} or a number of seconds, but got {value!r}.",
-                param,
-                ctx,
-            )
-        return seconds
+def parse_effort(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> str | float | None:
+    """Return a word for how much is tried, or seconds as a number."""
+    if text is None or text in EFFORTS:
+        return text
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise click.BadParameter(
+            f"Expected {', '.join(EFFORTS)} or a number of seconds, but got {text!r}."
+        )
+    return seconds
 
 
 effort_option = click.option(
     "--effort",
-    type=EffortType(),
+    callback=parse_effort,
     metavar="fast|default|thorough|SECONDS",
     help="For methods that choose how their networks learn, as auto does: how much they try. After "
     "so many seconds no training begins that they can do without.",

@@ -80,6 +80,10 @@ class CrossFittedEM(FoldSearch):
         By default 5 for perceptrons, which train together, and 3 for other networks.
     effort, mixup, init
         See `annotrace.methods.fold_search.FoldSearch`.
+    distill : bool
+        Train one network on the posterior of all items at last, which then is the classifier in
+        place of the mean of networks. `posterior_` and `oof_proba_` stay those of the networks on
+        folds.
     n_iter : int, optional
         Iterations of the inner EM and the training of new networks, where features tell more about
         an item's class than its labels. By default as many as the effort says.
@@ -145,7 +149,7 @@ class CrossFittedEM(FoldSearch):
         sizes = self.table_.n_annotators, self.table_.n_classes
         self.annotator_model_ = DependentAnnotators.uniform(*sizes).to(device)
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
+    def _learn_on_folds(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         self.fold_ = self._assign_folds(settings.seed)
         self.label_loss_: list[float] = []
         self._started = time.monotonic()
@@ -174,7 +178,8 @@ class CrossFittedEM(FoldSearch):
         self, data: CrowdData, inner: HeldOutEM, matrices: NDArray[Any]
     ) -> list[Epoch]:
         inner.set_matrices(torch.from_numpy(matrices))
-        inner.run(self._oof_logits(data, self._networks))
+        assert self._previous is not None
+        inner.run(self._logits_before(data, self._previous))
         self.search_ = []
         return []
 
@@ -277,8 +282,7 @@ class CrossFittedEM(FoldSearch):
     def _make_result(self, data: CrowdData) -> CrowdResult:
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
-            log_p = self.logits(data).cpu().double().numpy()[unlabelled]
-            self._posterior[unlabelled] = np.exp(log_p)
+            self._posterior[unlabelled] = self._log_proba(data).exp().numpy()[unlabelled]
         result = self._result(self._posterior, self._oof_proba)
         return replace(result, held_out=self._held_out)
 
@@ -289,7 +293,7 @@ class CrossFittedEM(FoldSearch):
         self.input_shape_ = tuple(run.description["input_shape"])
         saved = run.attributes(self.saved_attributes)
         used, n_rounds = int(saved["fold_"].max()) + 1, int(saved["n_rounds_"])
-        if not (used <= self._n_folds and n_rounds * self._n_folds <= most):
+        if not (used <= self._n_folds and (self.distill or n_rounds * self._n_folds <= most)):
             raise InputError(
                 f"Expected `n_folds` to be at least {used}, as in `fold_`, and at most "
                 f"{most // n_rounds}, by the number of networks, but got {self._n_folds}."

@@ -20,7 +20,8 @@ from annotrace.crowd.problem import is_comparable
 from annotrace.distributed import current
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.class_repair import minimum_gain
-from annotrace.methods.fold_networks import FoldNetworks, Round
+from annotrace.methods.distilled_folds import DistilledFolds
+from annotrace.methods.fold_networks import Round
 from annotrace.methods.fold_trace import (
     DIAGONAL,
     LR_SCALE,
@@ -70,7 +71,7 @@ class Start(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FoldSearch(FoldNetworks):
+class FoldSearch(DistilledFolds):
     """Networks on folds that find out what to learn first, and how.
 
     Parameters
@@ -87,7 +88,7 @@ class FoldSearch(FoldNetworks):
         What the networks learn first: the default aggregation of labels alone, the
         trace-regularised model, or the shares of votes. "auto" tries the first two.
     **others
-        See `FoldNetworks` and `CrowdEstimator`.
+        See `DistilledFolds`, `FoldNetworks` and `CrowdEstimator`.
 
     Attributes
     ----------
@@ -178,9 +179,7 @@ class FoldSearch(FoldNetworks):
     def _has_hidden(self) -> bool:
         """Whether the networks have a hidden layer that candidates may change."""
         # Batch normalisation needs two rows to learn from.
-        return (
-            self._scales_features() and self.backbone != "linear" and len(self._labelled()) > 1
-        )
+        return self._scales_features() and self.backbone != "linear" and len(self._labelled()) > 1
 
     def _is_small_image(self) -> bool:
         size = int(np.prod(self.input_shape_))

@@ -33,7 +33,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -210,11 +210,12 @@ class CrossFittedEM(FoldSearch):
         data: CrowdData,
         inner: HeldOutEM,
         settings: Settings,
-        numbers: Iterable[int],
+        numbers: range,
         *,
         restart: bool = True,
     ) -> list[Round]:
         """Train networks on the posterior and run the inner EM in turn."""
+        self._expect_trainings(len(numbers))
         rounds: list[Round] = []
         candidate = Candidate(**self.chosen_)
         for number in numbers:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
@@ -17,7 +19,10 @@ from annotrace.aggregation import Aggregation, make
 from annotrace.crowd.em import posterior
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import is_comparable
+from annotrace.data import ItemSource
+from annotrace.data.augmentation import KINDS
 from annotrace.distributed import current
+from annotrace.labels import LabelTable
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.class_repair import minimum_gain
 from annotrace.methods.distilled_folds import DistilledFolds
@@ -32,9 +37,17 @@ from annotrace.methods.fold_trace import (
 from annotrace.methods.held_out_em import HeldOutEM
 from annotrace.methods.search import Candidate, Tried, choose, near_best, neighbours
 from annotrace.methods.trace_regularized import make_annotators
+from annotrace.methods.warm_start import Previous
 from annotrace.parameters import NotNegative, Positive
 from annotrace.threads import GLOBAL_STATE
-from annotrace.training import CrowdData, Epoch, Settings
+from annotrace.training import (
+    CheckpointSeries,
+    CrowdData,
+    Epoch,
+    Settings,
+    expect_trainings,
+    show_trainings,
+)
 
 MIN_CONFIDENCE = 0.87
 """Mean confidence of labels alone below which they are not trusted. Those of simulated crowds that
@@ -100,11 +113,16 @@ class FoldSearch(DistilledFolds):
     mixup: NotNegative | Literal["auto"] = "auto"
     init: Literal["auto", "labels", "trace", "votes"] = "auto"
 
+    @abstractmethod
+    def _n_iterations(self) -> int:
+        """Return how many iterations follow the search at most."""
+
     def _find_start(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> Start:
         """Train candidates, and choose by out-of-fold predictions."""
         alone = self._by_labels(settings.seed)
         self._trusted = self.init == "labels" or (self.init == "auto" and self._may_trust(alone))
         targets = inner.problem.votes() if alone is None else torch.from_numpy(alone.posterior_)
+        self._expect_trainings(self._max_candidates() + self._n_iterations())
         tried: list[tuple[Tried, Round]] = []
         for candidate in self._candidates(tried, inner, targets):
             # Each draws its own random numbers, so that it does not depend on the others.
@@ -195,6 +213,44 @@ class FoldSearch(DistilledFolds):
         last = self._started + float(self.effort)
         # All processes of a run have to try the same.
         return bool(current().from_first(lambda: time.monotonic() < last))
+
+    # Progress
+
+    def fit_matched(
+        self,
+        source: ItemSource,
+        table: LabelTable,
+        gold: NDArray[np.int32],
+        checkpoints: CheckpointSeries,
+        previous: Previous | None = None,
+    ) -> None:
+        """Fit as `CrowdEstimator` does, with one display of all trainings."""
+        with show_trainings(self.verbose and current().is_first):
+            super().fit_matched(source, table, gold, checkpoints, previous)
+
+    def _set_augmentation(self, data: CrowdData, previous: Previous | None) -> None:
+        self._trusted = False
+        # If no augmentation is to be chosen, the next number is announced before any training.
+        expect_trainings(len(KINDS) + self._max_candidates() + self._n_iterations() + self.distill)
+        super()._set_augmentation(data, previous)
+
+    def _expect_trainings(self, n_left: int) -> None:
+        """Announce how many trainings on folds follow at most."""
+        by = None if isinstance(self.effort, str) else self._started + float(self.effort)
+        expect_trainings(n_left + self.distill, by)
+
+    def _max_candidates(self) -> int:
+        """Return how many candidates there are at most."""
+        if self.init == "labels":
+            return 1 + self._scales_features()
+        mixups = 1 + (self.mixup == "auto")
+        number = 1 + self._trusted + self._scales_features() + self._is_small_image() * mixups
+        if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
+            return number
+        number += mixups - 1 + (len(self._learners()) - 1) * (not self._trusted)
+        if self.effort == "thorough":
+            number += len([*neighbours(Candidate(), has_hidden=self._has_hidden())])
+        return number
 
     # Labels alone
 

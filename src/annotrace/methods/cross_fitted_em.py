@@ -54,6 +54,7 @@ from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
 from annotrace.methods.fold_networks import MAX_EPOCHS, Round
 from annotrace.methods.fold_search import FoldSearch, Start
 from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.plain_guard import Plain, better_plain
 from annotrace.methods.search import Candidate, Chosen, Trial
 from annotrace.networks import Ensemble, max_saved_size
 from annotrace.parameters import Count, Number, Positive
@@ -154,6 +155,7 @@ class CrossFittedEM(FoldSearch):
         self.label_loss_: list[float] = []
         self._started = time.monotonic()
         inner = HeldOutEM(self.table_, self.fold_, self.gold_)
+        plain: list[Plain] = []
         if self._previous is not None:
             history = self._resume_from(data, inner, self._previous.matrices(self.table_))
             rounds = self._iterate(data, inner, settings, range(1, 1 + self._n_iterations()))
@@ -168,11 +170,26 @@ class CrossFittedEM(FoldSearch):
             self._name_classes(inner)
             rounds = self._iterate(data, inner, settings, range(1, 1 + self._n_iterations()))
             inner, rounds = self._repair(data, inner, settings, rounds)
+            plain = start.plain
         logits = self._average(rounds)
-        inner.restart(logits)
+        last = rounds[-1]._replace(logits=logits)
+        tried = self._judge(inner, Candidate(**self.chosen_), last)
+        better = better_plain(tried, plain, self.table_)
+        if better is not None:
+            logits = self._use_plain(inner, better)
         self._keep(inner, logits)
         self._previous = None
         return join_histories(history, *(each.history for each in rounds))
+
+    def _use_plain(self, inner: HeldOutEM, plain: Plain) -> Tensor:
+        """Use networks that learned from labels alone; return their out-of-fold logits."""
+        for number, trial in enumerate(self.search_):
+            trial["chosen"] = number == plain.number
+        self.chosen_ = plain.tried.candidate.to_dict()
+        self.epochs_ = self.epochs or plain.round.epochs
+        logits = self._average([plain.round])
+        inner.restart(logits)
+        return logits
 
     def _resume_from(
         self, data: CrowdData, inner: HeldOutEM, matrices: NDArray[Any]

@@ -35,7 +35,9 @@ from annotrace.methods.fold_trace import (
     trace_loss,
 )
 from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.plain_guard import Plain, plain_candidates
 from annotrace.methods.search import Candidate, Tried, choose, near_best, neighbours
+from annotrace.methods.targets import majority_targets
 from annotrace.methods.trace_regularized import make_annotators
 from annotrace.methods.warm_start import Previous
 from annotrace.parameters import NotNegative, Positive
@@ -74,6 +76,8 @@ class Start(NamedTuple):
     history : list of Epoch
     alone : Tensor of shape (n_items, n_classes) or None
         The posterior by labels alone, if it is to be trusted more than features.
+    plain : list of Plain
+        What the last networks must not be worse than.
     """
 
     candidate: Candidate
@@ -81,6 +85,7 @@ class Start(NamedTuple):
     epochs: int
     history: list[Epoch]
     alone: Tensor | None
+    plain: list[Plain]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -135,13 +140,15 @@ class FoldSearch(DistilledFolds):
         own = [one for one in each if one.candidate.backbone == "own"]
         onwards = own[choose(own, self.table_)[0]]
         if self._trusted:
-            return Start(onwards.candidate, found.logits, onwards.epochs, found.history, targets)
+            start = onwards.candidate, found.logits, onwards.epochs, found.history
+            return Start(*start, targets, [])
         rounds = [tried[number][1] for number in near_best(each, best, self.table_)]
         logits = torch.stack([each.logits.log_softmax(1) for each in rounds]).mean(0)
         with data.random.reseeded(settings.seed):
             again = self._from_best_network(data, inner, candidate, found, logits, settings)
         logits = logits if again is None else again.logits
-        return Start(onwards.candidate, logits, onwards.epochs, found.history, None)
+        plain = plain_candidates(tried)
+        return Start(onwards.candidate, logits, onwards.epochs, found.history, None, plain)
 
     # What is tried
 
@@ -182,6 +189,7 @@ class FoldSearch(DistilledFolds):
         if "labels" in self._learners() and not has_labels and self._has_time():
             yield better(learner="labels")
         if self.effort == "thorough":
+            yield Candidate("votes", 0.0 if self.mixup == "auto" else mixup)
             yield from neighbours(better(), has_hidden=self._has_hidden())
 
     def _learners(self) -> tuple[Literal["trace", "labels"], ...]:
@@ -249,7 +257,7 @@ class FoldSearch(DistilledFolds):
             return number
         number += mixups - 1 + (len(self._learners()) - 1) * (not self._trusted)
         if self.effort == "thorough":
-            number += len([*neighbours(Candidate(), has_hidden=self._has_hidden())])
+            number += 1 + len([*neighbours(Candidate(), has_hidden=self._has_hidden())])
         return number
 
     # Labels alone
@@ -279,7 +287,9 @@ class FoldSearch(DistilledFolds):
         if self.epochs is not None:
             settings = replace(settings, epochs=2 * self.epochs)
         score = None if self.epochs is not None else inner.evaluate
-        if candidate.learner == "labels":
+        if candidate.learner == "votes":
+            targets = majority_targets(self.table_, settings.seed)
+        if candidate.learner != "trace":
             if score is not None and self._trusted:
                 inner.set_posterior(targets)
                 inner.count_matrices(inner.posterior)

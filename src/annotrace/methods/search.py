@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,13 @@ from annotrace.networks.backbones import WIDTH
 from annotrace.networks.inputs import Scaling
 from annotrace.parameters import Count, Fraction, NotNegative, Number
 
+Learner: TypeAlias = Literal["trace", "labels", "votes"]
+
 
 class Chosen(TypedDict):
     """The fields of `Candidate`, as a run stores them."""
 
-    learner: Literal["trace", "labels"]
+    learner: Learner
     mixup: NotNegative
     scaling: Scaling
     width: Count
@@ -38,7 +40,7 @@ class Chosen(TypedDict):
 class Trial(TypedDict):
     """A candidate that was tried and its criteria."""
 
-    learner: Literal["trace", "labels"]
+    learner: Learner
     mixup: NotNegative
     scaling: Scaling
     width: Count
@@ -58,8 +60,9 @@ class Candidate:
 
     Attributes
     ----------
-    learner : {"trace", "labels"}
-        The trace-regularised model, or the cross-entropy of a posterior by labels alone.
+    learner : {"trace", "labels", "votes"}
+        The trace-regularised model, the cross-entropy of a posterior by labels alone, or that of
+        majority votes: the last, without mixup, is the method `vanilla` on folds.
     mixup : float
     scaling : {"feature", "common"}
         Of features; see `annotrace.networks.inputs.fit_standardize`.
@@ -73,7 +76,7 @@ class Candidate:
         in a fraction of the time. Only the first networks may be such perceptrons.
     """
 
-    learner: Literal["trace", "labels"] = "trace"
+    learner: Learner = "trace"
     mixup: float = 1.0
     scaling: Scaling = "feature"
     width: int = WIDTH

@@ -18,7 +18,9 @@ the likelihood of the labels given the features, with p and A *out of fold*::
    class that collapses is reinitialised (`class_repair`), and kept if that explains the labels
    better.
 4. **Average.** The classifier is the mean of the networks of all iterations; their out-of-fold
-   predictions, averaged, give the last posterior.
+   predictions, averaged, give the last posterior. If networks of the start that learned from labels
+   alone are better by held-out labels, they take their place (`plain_guard`). On request, one
+   network learns the posterior of all items, and is the classifier (`distilled_folds`).
 
 Where an item has several good labels, they tell more about its class than features do. Iterations
 then do harm: the classifier learns the errors that annotators share, and confirms itself. On pairs

@@ -5,7 +5,7 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-FORMAT = 5
+FORMAT = 6
 """The format of a saved run."""
 
 

@@ -78,6 +78,35 @@ def test_the_recipe_and_the_structure_can_be_chosen(annotrace, crowd, word, reci
     assert (params["recipe"], params["structure"]) == (recipe, "pooled")
 
 
+@pytest.mark.parametrize(("word", "effort"), [("fast", "fast"), ("0.01", 0.01)])
+def test_the_effort_can_be_chosen(annotrace, crowd, word, effort):
+    args = (*FIT[:-2], "--epochs", 1, "--no-report", "--quiet", "--out", "run")
+    result = annotrace(*args, "--effort", word)
+    assert result.exit_code == 0, result.output
+    params = json.loads((crowd / "run" / "run.json").read_text())["params"]
+    assert params["effort"] == effort
+
+
+def test_one_network_can_be_distilled_and_predicts(annotrace, crowd):
+    args = (*FIT[:-2], "--epochs", 15, "--effort", "fast", "--no-report", "--quiet")
+    for out, options in (("whole", ()), ("one", ("--distill",))):
+        assert annotrace(*args, *options, "--out", out).exit_code == 0
+    result = annotrace("predict", "one", "--features", "features.npz", "--out", "new.csv")
+    assert result.exit_code == 0, result.output
+    right = pl.read_csv("new.csv")["label"] == pl.Series(["cat", "dog", "hen"] * 30)
+    assert right.mean() >= 0.95
+    sizes = [(crowd / out / "model.safetensors").stat().st_size for out in ("one", "whole")]
+    assert sizes[0] < 0.6 * sizes[1]
+
+
+@pytest.mark.parametrize("word", ["slow", "0", "-3", "nan", "inf"])
+def test_an_effort_is_a_word_or_seconds(annotrace, crowd, word):
+    result = annotrace(*FIT, "--effort", word, "--out", "out")
+    expected = f"Expected fast, default, thorough or a number of seconds, but got '{word}'."
+    assert result.exit_code == 2
+    assert expected in result.stderr
+
+
 def test_epochs_bound_every_training_of_the_default(annotrace, crowd):
     args = (*FIT[:-2], "--epochs", 2, "--no-report", "--quiet", "--out", "run")
     assert annotrace(*args).exit_code == 0
@@ -239,6 +268,8 @@ def test_an_existing_run_is_not_overwritten_without_the_option(annotrace, run):
         ),
         ((*FIT, "--no-recipe"), "--recipe does not apply to --method auto, only to trace,"),
         ((*FIT, "--structure", "full"), "--structure does not apply to --method auto, only to"),
+        ((*QUICK, "--effort", "fast"), "--effort does not apply to --method vanilla, only to"),
+        ((*QUICK, "--distill"), "--distill does not apply to --method vanilla, only to auto, cro"),
         ((*FIT, "--confusion", "c.npz"), "--confusion is for --method oracle; auto learns"),
         ((*FIT, "--backbone", "vgg"), "'auto' or one of linear, mlp"),
         (

@@ -15,6 +15,7 @@ from annotrace.crowd import (
     label_log_likelihood,
     trace_regularized_nll,
 )
+from annotrace.crowd.losses import cross_entropy
 from annotrace.errors import InputError
 
 
@@ -268,3 +269,11 @@ def test_a_model_of_another_structure_has_the_same_loss(joint):
         for model in (layer, fixed)
     )
     torch.testing.assert_close(ours, theirs)
+
+
+def test_cross_entropy_of_soft_targets():
+    torch.manual_seed(0)
+    logits, targets = torch.randn(2, 5, 3), torch.rand(5, 3).softmax(1)
+    p = torch.softmax(logits, 2).numpy()
+    expected = -(targets.numpy() * np.log(p)).sum(2)
+    np.testing.assert_allclose(cross_entropy(logits, targets), expected, rtol=1e-5)

@@ -8,6 +8,7 @@ from crowds import blobs, digits, dominant_flippers, on_a_line
 import annotrace as at
 from annotrace.diagnosis import confusion_error
 from annotrace.errors import InputError
+from annotrace.methods.search import Candidate
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 
@@ -73,6 +74,33 @@ def test_a_run_is_saved_and_loaded(tmp_path):
     loaded = at.load(tmp_path)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(loaded.posterior_, model.posterior_)
+
+
+class Normalized(at.CrossFittedEM):
+    """Tries networks with batch normalisation alone."""
+
+    def _candidates(self, tried, inner, alone):
+        yield Candidate("trace", batch_norm=True)
+
+
+def test_networks_with_batch_normalisation_are_saved_and_loaded(tmp_path):
+    X, truth, table, _ = blobs()
+    model = Normalized(n_iter=2, epochs=8, random_state=0).fit(X, table)
+    assert model.chosen_["batch_norm"]
+    assert model.score(X, truth) > 0.9
+    model.save(tmp_path)
+    loaded = at.load(tmp_path)
+    assert any("running_mean" in name for name in loaded.network_.state_dict())
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_a_thorough_search_tries_batch_normalisation_where_there_is_a_hidden_layer():
+    X, _, table, _ = blobs(n_items=60)
+    settings = {"effort": "thorough", "n_iter": 1, "epochs": 1}
+    trials = quick(**settings).fit(X, table).search_
+    assert [trial["batch_norm"] for trial in trials].count(True) == 1
+    trials = quick(**settings, backbone="linear").fit(X, table).search_
+    assert not any(trial["batch_norm"] or trial["width"] != 128 for trial in trials)
 
 
 def test_a_warm_start_learns_new_labels_without_starting_over():

@@ -46,7 +46,8 @@ def test_starts_as_good_as_the_best_are_averaged():
 
 def test_neighbours_differ_in_one_thing_from_the_best():
     best = Candidate(scaling="common")
-    for each in neighbours(best, has_width=True):
+    for each in neighbours(best, has_hidden=True):
         same = [getattr(each, name) == getattr(best, name) for name in best.to_dict()]
         assert same.count(False) == 1
-    assert len(list(neighbours(best, has_width=False))) == 3
+    without = list(neighbours(best, has_hidden=False))
+    assert {(each.width, each.batch_norm) for each in without} == {(best.width, False)}

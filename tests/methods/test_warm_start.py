@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from crowds import NAMES, QUICK, blobs, quick_params
 
 import annotrace as at
@@ -62,9 +63,19 @@ def test_annotators_keep_their_matrices_by_name():
 
 def test_items_keep_their_folds_by_name():
     table = at.LabelTable.from_codes([0, 1, 2], [0, 0, 0], [0, 1, 0])
-    previous = Previous(table, "array", (2,), None, None, None, np.array([1, 0, 1]), {})
+    previous = Previous(table, "array", (2,), None, None, None, np.array([1, 0, 1]), None, {})
     more = at.LabelTable.from_codes([0, 3], [0, 0], [0, 1])
     assert previous.folds(more).tolist() == [1, 0, 1, -1]
+
+
+def test_items_keep_their_out_of_fold_predictions_by_name():
+    table = at.LabelTable.from_codes([0, 1], [0, 0], [0, 1])
+    proba, fold = np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1])
+    previous = Previous(table, "array", (2,), None, None, None, fold, proba, {})
+    more = at.LabelTable.from_codes([1, 2], [0, 0], [0, 1], n_items=3)
+    new = np.full((3, 2), 0.5)
+    found = previous.out_of_fold(more, torch.from_numpy(new).log()).exp()
+    np.testing.assert_allclose(found, [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize(

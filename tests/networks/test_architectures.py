@@ -15,6 +15,12 @@ def test_perceptrons_have_the_given_widths():
     assert len(mlp(6, 4, ())) == 1
 
 
+def test_hidden_layers_are_normalised_before_the_activation():
+    kinds = [type(layer) for layer in mlp(6, 4, (9, 8), batch_norm=True)]
+    hidden = [nn.Linear, nn.BatchNorm1d, nn.ReLU]
+    assert kinds == [*hidden, *hidden, nn.Linear]
+
+
 def test_the_papers_network_has_its_size():
     assert weights_of(cnn4(1, 10)) == 320 + 9_248 + 18_496 + 36_928 + 650
 

@@ -88,6 +88,53 @@ def test_probabilities_are_averaged():
     torch.testing.assert_close(together(rows).exp().float(), expected)
 
 
+def normalized(n=3):
+    """Perceptrons with batch normalisation whose averages and scales differ."""
+    torch.manual_seed(0)
+    bodies = [mlp(4, 5, (8,), batch_norm=True) for _ in range(n)]
+    for norm in (body[1] for body in bodies):
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2)
+    return [nn.Sequential(nn.Flatten(), body) for body in bodies], torch.randn(20, 4)
+
+
+def test_stacked_batch_normalisation_equals_that_of_separate_networks():
+    alone, rows = normalized()
+    together = Ensemble(alone)
+    assert len(list(together.parameters())) == len(list(alone[0].parameters()))
+    for _ in range(2):  # The second step starts from averages that the first one has changed.
+        expected = torch.stack([network.train()(rows) for network in alone])
+        found = together.train().each(rows)
+        torch.testing.assert_close(found, expected)
+    expected.square().sum().backward()
+    found.square().sum().backward()
+    own = torch.stack([network[1][1].weight.grad for network in alone])
+    torch.testing.assert_close(together.bodies[1].weight.grad, own)
+    expected = torch.stack([network.eval()(rows) for network in alone])
+    torch.testing.assert_close(together.eval().each(rows), expected)
+
+
+def test_joined_rounds_keep_the_averages_of_batch_normalisation():
+    (alone, rows), n_folds = normalized(4), 2
+    rounds = [Ensemble(alone[:n_folds]).eval(), Ensemble(alone[n_folds:]).eval()]
+    joined = Ensemble.joined(rounds).eval()
+    expected = torch.cat([each.each(rows) for each in rounds])
+    torch.testing.assert_close(joined.each(rows), expected)
+    again = Ensemble(normalized(4)[0], 2).eval()
+    again.load_state_dict(joined.state_dict())
+    torch.testing.assert_close(again.each(rows), expected)
+
+
+def test_batch_normalisation_without_weights_or_fixed_momentum_is_not_stacked():
+    for norm in (nn.BatchNorm1d(4, affine=False), nn.BatchNorm1d(4, momentum=None)):
+        alone, rows = networks(backbone=nn.Sequential(norm, nn.Linear(4, 5)))
+        together = Ensemble(alone)
+        assert len(list(together.parameters())) == 3 * len(list(alone[0].parameters()))
+        torch.testing.assert_close(together.each(rows)[1], alone[1](rows))
+
+
 def test_a_high_temperature_gives_uniform_probabilities():
     together = Ensemble(networks()[0])
     together.temperature.fill_(1e6)

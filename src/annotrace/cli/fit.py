@@ -16,6 +16,7 @@ from annotrace.cli.limits import ReadingCommand
 from annotrace.cli.options import (
     PATH,
     device_option,
+    effort_option,
     image_size_option,
     label_options,
     learn_truth_option,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.bin"
+SPECIAL = ("recipe", "effort", "distill", "structure")
+"""Options that only some methods have."""
 
 
 @click.command(
@@ -66,6 +69,14 @@ CHECKPOINT = "checkpoint.bin"
     default=None,
     help="For methods that train one network: with or without several initialisations, mixup, "
     "repair of classes and temperature.  [default: with, for trace only]",
+)
+@effort_option
+@click.option(
+    "--distill",
+    is_flag=True,
+    default=None,
+    help="For the same methods: train one network on the posterior of all items at last, and "
+    "predict by it, not by the mean of several networks.",
 )
 @click.option(
     "--structure",
@@ -159,6 +170,7 @@ def fit(
       annotrace fit labels.csv --images photos/ --encoder facebook/dinov2-small --out run
       annotrace fit answers.tsv --item photo --annotator initials --label verdict \\
           --skip unsure --features features.parquet --out run
+      annotrace fit labels.csv --features features.npz --effort thorough --out run
       annotrace fit labels.csv --features features.npz --method trace --no-recipe --out run
       annotrace fit labels.csv --features features.npz --out run --resume
       torchrun --nproc-per-node 2 -m annotrace fit labels.csv --features features.npz --out run
@@ -262,16 +274,17 @@ def _check_resume(checkpoint: Path, resume: bool) -> None:
 
 
 def _make(method: str, params: dict[str, Any], has_confusion: bool) -> CrowdEstimator:
-    """Make the estimator; options that only some methods have are passed on if they are given."""
+    """Make the estimator; those of `SPECIAL` are passed on if they are given."""
     from annotrace.errors import InputError
     from annotrace.methods import list_methods, make
 
     if has_confusion and method != "oracle":
         raise InputError(f"--confusion is for --method oracle; {method} learns the matrices.")
-    recipe, structure, seed = (params.pop(name) for name in ("recipe", "structure", "seed"))
-    special = {} if structure is None else {"structure": structure}
-    if recipe is not None:
-        special["recipe"] = "default" if recipe else "none"
+    seed = params.pop("seed")
+    given = {name: params.pop(name) for name in SPECIAL}
+    special = {name: value for name, value in given.items() if value is not None}
+    if "recipe" in special:
+        special["recipe"] = "default" if special["recipe"] else "none"
     model = make(method, **params, random_state=seed)
     for name in special.keys() - model.get_params():
         others = [known.name for known in list_methods() if name in known.factory().get_params()]

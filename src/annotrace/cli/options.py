@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ PATH = click.Path(path_type=Path)
 MAX_SEED = 2**32 - 1
 # A batch of larger images does not fit into memory.
 MAX_IMAGE_SIZE = 2048
+EFFORTS = ("fast", "default", "thorough")
 
 quiet_option = click.option("--quiet", is_flag=True, help="Print nothing but warnings and errors.")
 overwrite_option = click.option("--overwrite", is_flag=True, help="Overwrite existing files.")
@@ -65,6 +67,32 @@ max_pixels_option = click.option(
     show_default=True,
     help="Maximum number of pixels of an image; JPEG may have more, as it is decoded at a reduced "
     "size.",
+)
+
+
+def parse_effort(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> str | float | None:
+    """Return a word for how much is tried, or seconds as a number."""
+    if text is None or text in EFFORTS:
+        return text
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise click.BadParameter(
+            f"Expected {', '.join(EFFORTS)} or a number of seconds, but got {text!r}."
+        )
+    return seconds
+
+
+effort_option = click.option(
+    "--effort",
+    callback=parse_effort,
+    metavar="fast|default|thorough|SECONDS",
+    help="For methods that choose how their networks learn, as auto does: how much they try. After "
+    "so many seconds no training begins that they can do without.",
 )
 raw_option = click.option(
     "--raw",

@@ -136,6 +136,17 @@ def trace_regularized_nll(
     return nll(logits, model, row, annotator, label, item) + lam * model.mean_trace()
 
 
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the cross-entropy of soft targets for each row, shape (..., n_rows).
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., n_rows, n_classes)
+    targets : Tensor of shape (n_rows, n_classes)
+    """
+    return -(targets * F.log_softmax(logits.float(), dim=-1)).sum(-1)
+
+
 def _log_probabilities(logits: Tensor, n_classes: int) -> Tensor:
     if logits.dim() != 2 or logits.shape[1] != n_classes:
         raise InputError(

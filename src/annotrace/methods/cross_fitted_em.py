@@ -18,7 +18,9 @@ the likelihood of the labels given the features, with p and A *out of fold*::
    class that collapses is reinitialised (`class_repair`), and kept if that explains the labels
    better.
 4. **Average.** The classifier is the mean of the networks of all iterations; their out-of-fold
-   predictions, averaged, give the last posterior.
+   predictions, averaged, give the last posterior. If networks of the start that learned from labels
+   alone are better by held-out labels, they take their place (`plain_guard`). On request, one
+   network learns the posterior of all items, and is the classifier (`distilled_folds`).
 
 Where an item has several good labels, they tell more about its class than features do. Iterations
 then do harm: the classifier learns the errors that annotators share, and confirms itself. On pairs
@@ -33,7 +35,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -54,6 +56,7 @@ from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
 from annotrace.methods.fold_networks import MAX_EPOCHS, Round
 from annotrace.methods.fold_search import FoldSearch, Start
 from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.plain_guard import Plain, better_plain
 from annotrace.methods.search import Candidate, Chosen, Trial
 from annotrace.networks import Ensemble, max_saved_size
 from annotrace.parameters import Count, Number, Positive
@@ -80,6 +83,10 @@ class CrossFittedEM(FoldSearch):
         By default 5 for perceptrons, which train together, and 3 for other networks.
     effort, mixup, init
         See `annotrace.methods.fold_search.FoldSearch`.
+    distill : bool
+        Train one network on the posterior of all items at last, which then is the classifier in
+        place of the mean of networks. `posterior_` and `oof_proba_` stay those of the networks on
+        folds.
     n_iter : int, optional
         Iterations of the inner EM and the training of new networks, where features tell more about
         an item's class than its labels. By default as many as the effort says.
@@ -145,11 +152,12 @@ class CrossFittedEM(FoldSearch):
         sizes = self.table_.n_annotators, self.table_.n_classes
         self.annotator_model_ = DependentAnnotators.uniform(*sizes).to(device)
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
+    def _learn_on_folds(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         self.fold_ = self._assign_folds(settings.seed)
         self.label_loss_: list[float] = []
         self._started = time.monotonic()
         inner = HeldOutEM(self.table_, self.fold_, self.gold_)
+        plain: list[Plain] = []
         if self._previous is not None:
             history = self._resume_from(data, inner, self._previous.matrices(self.table_))
             rounds = self._iterate(data, inner, settings, range(1, 1 + self._n_iterations()))
@@ -164,17 +172,33 @@ class CrossFittedEM(FoldSearch):
             self._name_classes(inner)
             rounds = self._iterate(data, inner, settings, range(1, 1 + self._n_iterations()))
             inner, rounds = self._repair(data, inner, settings, rounds)
+            plain = start.plain
         logits = self._average(rounds)
-        inner.restart(logits)
+        last = rounds[-1]._replace(logits=logits)
+        tried = self._judge(inner, Candidate(**self.chosen_), last)
+        better = better_plain(tried, plain, self.table_)
+        if better is not None:
+            logits = self._use_plain(inner, better)
         self._keep(inner, logits)
         self._previous = None
         return join_histories(history, *(each.history for each in rounds))
+
+    def _use_plain(self, inner: HeldOutEM, plain: Plain) -> Tensor:
+        """Use networks that learned from labels alone; return their out-of-fold logits."""
+        for number, trial in enumerate(self.search_):
+            trial["chosen"] = number == plain.number
+        self.chosen_ = plain.tried.candidate.to_dict()
+        self.epochs_ = self.epochs or plain.round.epochs
+        logits = self._average([plain.round])
+        inner.restart(logits)
+        return logits
 
     def _resume_from(
         self, data: CrowdData, inner: HeldOutEM, matrices: NDArray[Any]
     ) -> list[Epoch]:
         inner.set_matrices(torch.from_numpy(matrices))
-        inner.run(self._oof_logits(data, self._networks))
+        assert self._previous is not None
+        inner.run(self._logits_before(data, self._previous))
         self.search_ = []
         return []
 
@@ -205,11 +229,12 @@ class CrossFittedEM(FoldSearch):
         data: CrowdData,
         inner: HeldOutEM,
         settings: Settings,
-        numbers: Iterable[int],
+        numbers: range,
         *,
         restart: bool = True,
     ) -> list[Round]:
         """Train networks on the posterior and run the inner EM in turn."""
+        self._expect_trainings(len(numbers))
         rounds: list[Round] = []
         candidate = Candidate(**self.chosen_)
         for number in numbers:
@@ -277,8 +302,7 @@ class CrossFittedEM(FoldSearch):
     def _make_result(self, data: CrowdData) -> CrowdResult:
         unlabelled = self.table_.labels_per_item() == 0
         if np.any(unlabelled):
-            log_p = self.logits(data).cpu().double().numpy()[unlabelled]
-            self._posterior[unlabelled] = np.exp(log_p)
+            self._posterior[unlabelled] = self._log_proba(data).exp().numpy()[unlabelled]
         result = self._result(self._posterior, self._oof_proba)
         return replace(result, held_out=self._held_out)
 
@@ -289,7 +313,7 @@ class CrossFittedEM(FoldSearch):
         self.input_shape_ = tuple(run.description["input_shape"])
         saved = run.attributes(self.saved_attributes)
         used, n_rounds = int(saved["fold_"].max()) + 1, int(saved["n_rounds_"])
-        if not (used <= self._n_folds and n_rounds * self._n_folds <= most):
+        if not (used <= self._n_folds and (self.distill or n_rounds * self._n_folds <= most)):
             raise InputError(
                 f"Expected `n_folds` to be at least {used}, as in `fold_`, and at most "
                 f"{most // n_rounds}, by the number of networks, but got {self._n_folds}."

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from annotrace.crowd.annotator_model import AnnotatorModel
+from annotrace.crowd.losses import cross_entropy
 from annotrace.errors import InputError
 from annotrace.methods.base import CrowdEstimator
 from annotrace.methods.search import Candidate
-from annotrace.methods.targets import cross_entropy
 from annotrace.methods.warm_start import Previous
 from annotrace.networks import Bags, Ensemble, build_backbone
 from annotrace.networks.backbones import WIDTH
@@ -145,13 +145,20 @@ class FoldNetworks(CrowdEstimator):
         self._previous: Previous | None = None
 
     def _initialize_from(self, previous: Previous) -> None:
-        if self._networks.size != self._n_folds * self.n_rounds_:
-            n_folds = self._networks.size // self.n_rounds_
+        n_folds = self._n_folds_before(previous)
+        if n_folds != self._n_folds:
             raise InputError(
                 f"Expected `n_folds` to be {n_folds}, as in the last fit, but got "
                 f"{self._n_folds}: fit with `warm_start=False`."
             )
         self._previous = previous
+
+    def _n_folds_before(self, previous: Previous) -> int:
+        return self._networks.size // int(self.n_rounds_)
+
+    def _logits_before(self, data: CrowdData, previous: Previous) -> Tensor:
+        """Return out-of-fold logits by what the previous fit has learned, (n_items, n_classes)."""
+        return self._oof_logits(data, self._networks)
 
     @property
     def _networks(self) -> Ensemble:
@@ -167,17 +174,23 @@ class FoldNetworks(CrowdEstimator):
         assert isinstance(networks, Ensemble)
         return networks
 
-    def _network_for(self, sample: Tensor | Bags) -> Ensemble:
+    def _network_for(self, sample: Tensor | Bags) -> nn.Module:
         return self._ensemble(sample, Candidate(**self.chosen_), self.n_rounds_)
 
     def _ensemble(self, sample: Tensor | Bags, candidate: Candidate, n_rounds: int) -> Ensemble:
+        n_networks = n_rounds * self._n_folds
+        return Ensemble([self._one_network(sample, candidate) for _ in range(n_networks)], n_rounds)
+
+    def _one_network(self, sample: Tensor | Bags, candidate: Candidate) -> nn.Module:
         backbone = self.backbone if candidate.backbone == "own" else candidate.backbone
-        build = partial(build_backbone, backbone, sample, self._n_outputs())
-        networks = [
-            build(scaling=candidate.scaling, width=candidate.width)
-            for _ in range(n_rounds * self._n_folds)
-        ]
-        return Ensemble(networks, n_rounds)
+        return build_backbone(
+            backbone,
+            sample,
+            self._n_outputs(),
+            scaling=candidate.scaling,
+            width=candidate.width,
+            batch_norm=candidate.batch_norm,
+        )
 
     def _claimed_size(self) -> int:
         width: int = max(self.chosen_["width"], WIDTH) // WIDTH

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
@@ -17,10 +19,14 @@ from annotrace.aggregation import Aggregation, make
 from annotrace.crowd.em import posterior
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.problem import is_comparable
+from annotrace.data import ItemSource
+from annotrace.data.augmentation import KINDS
 from annotrace.distributed import current
+from annotrace.labels import LabelTable
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.class_repair import minimum_gain
-from annotrace.methods.fold_networks import FoldNetworks, Round
+from annotrace.methods.distilled_folds import DistilledFolds
+from annotrace.methods.fold_networks import Round
 from annotrace.methods.fold_trace import (
     DIAGONAL,
     LR_SCALE,
@@ -29,11 +35,21 @@ from annotrace.methods.fold_trace import (
     losses_by_network,
 )
 from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.plain_guard import Plain, plain_candidates
 from annotrace.methods.search import Candidate, Tried, choose, near_best, neighbours
+from annotrace.methods.targets import majority_targets
 from annotrace.methods.trace_regularized import make_annotators
+from annotrace.methods.warm_start import Previous
 from annotrace.parameters import NotNegative, Positive
 from annotrace.threads import GLOBAL_STATE
-from annotrace.training import CrowdData, Epoch, Settings
+from annotrace.training import (
+    CheckpointSeries,
+    CrowdData,
+    Epoch,
+    Settings,
+    expect_trainings,
+    show_trainings,
+)
 
 MIN_CONFIDENCE = 0.87
 """Mean confidence of labels alone below which they are not trusted. Those of simulated crowds that
@@ -60,6 +76,8 @@ class Start(NamedTuple):
     history : list of Epoch
     alone : Tensor of shape (n_items, n_classes) or None
         The posterior by labels alone, if it is to be trusted more than features.
+    plain : list of Plain
+        What the last networks must not be worse than.
     """
 
     candidate: Candidate
@@ -67,17 +85,18 @@ class Start(NamedTuple):
     epochs: int
     history: list[Epoch]
     alone: Tensor | None
+    plain: list[Plain]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FoldSearch(FoldNetworks):
+class FoldSearch(DistilledFolds):
     """Networks on folds that find out what to learn first, and how.
 
     Parameters
     ----------
     effort : {"fast", "default", "thorough"} or float
-        How much is tried: one way to learn and one iteration; a few ways and four iterations; or
-        other widths, weight decays and mixtures too, and eight iterations. A number is the seconds
+        How much is tried: one way to learn and one iteration; a few ways and two iterations; or
+        other widths, weight decays and mixtures too, and four iterations. A number is the seconds
         after which the default starts no further training that it can do without; the result then
         depends on the speed of the machine.
     mixup : float or "auto"
@@ -87,7 +106,7 @@ class FoldSearch(FoldNetworks):
         What the networks learn first: the default aggregation of labels alone, the
         trace-regularised model, or the shares of votes. "auto" tries the first two.
     **others
-        See `FoldNetworks` and `CrowdEstimator`.
+        See `DistilledFolds`, `FoldNetworks` and `CrowdEstimator`.
 
     Attributes
     ----------
@@ -99,11 +118,16 @@ class FoldSearch(FoldNetworks):
     mixup: NotNegative | Literal["auto"] = "auto"
     init: Literal["auto", "labels", "trace", "votes"] = "auto"
 
+    @abstractmethod
+    def _n_iterations(self) -> int:
+        """Return how many iterations follow the search at most."""
+
     def _find_start(self, data: CrowdData, inner: HeldOutEM, settings: Settings) -> Start:
         """Train candidates, and choose by out-of-fold predictions."""
         alone = self._by_labels(settings.seed)
         self._trusted = self.init == "labels" or (self.init == "auto" and self._may_trust(alone))
         targets = inner.problem.votes() if alone is None else torch.from_numpy(alone.posterior_)
+        self._expect_trainings(self._max_candidates() + self._n_iterations())
         tried: list[tuple[Tried, Round]] = []
         for candidate in self._candidates(tried, inner, targets):
             # Each draws its own random numbers, so that it does not depend on the others.
@@ -118,13 +142,15 @@ class FoldSearch(FoldNetworks):
         own = [one for one in each if one.candidate.backbone == "own"]
         onwards = own[choose(own, self.table_)[0]]
         if self._trusted:
-            return Start(onwards.candidate, found.logits, onwards.epochs, found.history, targets)
+            start = onwards.candidate, found.logits, onwards.epochs, found.history
+            return Start(*start, targets, [])
         rounds = [tried[number][1] for number in near_best(each, best, self.table_)]
         logits = torch.stack([each.logits.log_softmax(1) for each in rounds]).mean(0)
         with data.random.reseeded(settings.seed):
             again = self._from_best_network(data, inner, candidate, found, logits, settings)
         logits = logits if again is None else again.logits
-        return Start(onwards.candidate, logits, onwards.epochs, found.history, None)
+        plain = plain_candidates(tried)
+        return Start(onwards.candidate, logits, onwards.epochs, found.history, None, plain)
 
     # What is tried
 
@@ -165,7 +191,8 @@ class FoldSearch(FoldNetworks):
         if "labels" in self._learners() and not has_labels and self._has_time():
             yield better(learner="labels")
         if self.effort == "thorough":
-            yield from neighbours(better(), has_width=self._scales_features())
+            yield Candidate("votes", 0.0 if self.mixup == "auto" else mixup)
+            yield from neighbours(better(), has_hidden=self._has_hidden())
 
     def _learners(self) -> tuple[Literal["trace", "labels"], ...]:
         if self.init in ("labels", "votes") or not fits(self.table_, self._n_folds):
@@ -176,6 +203,11 @@ class FoldSearch(FoldNetworks):
         """Whether the networks are perceptrons on rows of features, of whatever units."""
         is_rows = self.input_kind_ == "array" and len(self.input_shape_) == 1
         return is_rows and self.backbone in ("auto", "mlp", "linear")
+
+    def _has_hidden(self) -> bool:
+        """Whether the networks have a hidden layer that candidates may change."""
+        # Batch normalisation needs two rows to learn from.
+        return self._scales_features() and self.backbone != "linear" and len(self._labelled()) > 1
 
     def _is_small_image(self) -> bool:
         size = int(np.prod(self.input_shape_))
@@ -191,6 +223,44 @@ class FoldSearch(FoldNetworks):
         last = self._started + float(self.effort)
         # All processes of a run have to try the same.
         return bool(current().from_first(lambda: time.monotonic() < last))
+
+    # Progress
+
+    def fit_matched(
+        self,
+        source: ItemSource,
+        table: LabelTable,
+        gold: NDArray[np.int32],
+        checkpoints: CheckpointSeries,
+        previous: Previous | None = None,
+    ) -> None:
+        """Fit as `CrowdEstimator` does, with one display of all trainings."""
+        with show_trainings(self.verbose and current().is_first):
+            super().fit_matched(source, table, gold, checkpoints, previous)
+
+    def _set_augmentation(self, data: CrowdData, previous: Previous | None) -> None:
+        self._trusted = False
+        # If no augmentation is to be chosen, the next number is announced before any training.
+        expect_trainings(len(KINDS) + self._max_candidates() + self._n_iterations() + self.distill)
+        super()._set_augmentation(data, previous)
+
+    def _expect_trainings(self, n_left: int) -> None:
+        """Announce how many trainings on folds follow at most."""
+        by = None if isinstance(self.effort, str) else self._started + float(self.effort)
+        expect_trainings(n_left + self.distill, by)
+
+    def _max_candidates(self) -> int:
+        """Return how many candidates there are at most."""
+        if self.init == "labels":
+            return 1 + self._scales_features()
+        mixups = 1 + (self.mixup == "auto")
+        number = 1 + self._trusted + self._scales_features() + self._is_small_image() * mixups
+        if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
+            return number
+        number += mixups - 1 + (len(self._learners()) - 1) * (not self._trusted)
+        if self.effort == "thorough":
+            number += 1 + len([*neighbours(Candidate(), has_hidden=self._has_hidden())])
+        return number
 
     # Labels alone
 
@@ -219,7 +289,9 @@ class FoldSearch(FoldNetworks):
         if self.epochs is not None:
             settings = replace(settings, epochs=2 * self.epochs)
         score = None if self.epochs is not None else inner.evaluate
-        if candidate.learner == "labels":
+        if candidate.learner == "votes":
+            targets = majority_targets(self.table_, settings.seed)
+        if candidate.learner != "trace":
             if score is not None and self._trusted:
                 inner.set_posterior(targets)
                 inner.count_matrices(inner.posterior)

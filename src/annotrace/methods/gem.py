@@ -30,11 +30,11 @@ from torch import Tensor, nn
 
 from annotrace.crowd.annotator_model import FixedMatrices
 from annotrace.crowd.em import matrices_from_counts
+from annotrace.crowd.losses import cross_entropy
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.errors import InputError
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
-from annotrace.methods.targets import cross_entropy
 from annotrace.parameters import Count, NotNegative
 from annotrace.training import Batch, CrowdData, Epoch, Settings, held_out_loss, join_histories
 

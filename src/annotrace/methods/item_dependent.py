@@ -88,9 +88,9 @@ class ItemDependentEM(CrossFittedEM):
         "gain_": NotNegative,
     }
 
-    def _learn(self, data: CrowdData, settings: Settings) -> list[Epoch]:
+    def _learn_on_folds(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         self._set_dependence(None)
-        history = super()._learn(data, settings)
+        history = super()._learn_on_folds(data, settings)
         rows, space = self._fit_space(data)
         logits = torch.log(torch.from_numpy(self._oof_proba).clamp_min(1e-12))
         start = torch.from_numpy(self._posterior)

@@ -19,6 +19,7 @@ from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError, count
 from annotrace.labels.codes import split_positions
 from annotrace.methods.base import CrowdEstimator
+from annotrace.methods.distillation import distillation_loss
 from annotrace.methods.protocols import PROTOCOLS
 from annotrace.methods.recipe import Initialization, Recipe, Trained, Trial, is_swapped
 from annotrace.methods.warm_start import Previous
@@ -131,15 +132,9 @@ class NetworkEstimator(CrowdEstimator):
     def _refit(self, data: CrowdData, settings: Settings, longer: float) -> list[Epoch]:
         """Train a new network on the posterior of all items, and keep that posterior."""
         self._first_result = self._make_result(data)
-        targets = torch.from_numpy(self._first_result.posterior).float().to(data.device)
+        posterior = torch.from_numpy(self._first_result.posterior)
         self.network_, self.temperature_ = self._build_network(data), 1.0
-
-        def loss(batch: Batch) -> Tensor:
-            mixture = draw_mixture(1.0, torch.zeros_like(batch.item), data.random.generator)
-            logits = mixed_logits(self.network_, batch.inputs, mixture)
-            target = mixture.mix(targets[batch.item])
-            return -(target * F.log_softmax(logits.float(), dim=1)).sum(1).mean()
-
+        loss = distillation_loss(self.network_, posterior, 1.0, data)
         epochs = max(1, round(longer * settings.epochs))
         part = replace(settings, epochs=epochs, patience=None, seed=settings.seed + 7919)
         return self._run(self.network_, loss, data, self._labelled(), part)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,26 +22,30 @@ from annotrace.networks.backbones import WIDTH
 from annotrace.networks.inputs import Scaling
 from annotrace.parameters import Count, Fraction, NotNegative, Number
 
+Learner: TypeAlias = Literal["trace", "labels", "votes"]
+
 
 class Chosen(TypedDict):
     """The fields of `Candidate`, as a run stores them."""
 
-    learner: Literal["trace", "labels"]
+    learner: Learner
     mixup: NotNegative
     scaling: Scaling
     width: Count
     weight_decay: NotNegative
+    batch_norm: bool
     backbone: Literal["own", "mlp"]
 
 
 class Trial(TypedDict):
     """A candidate that was tried and its criteria."""
 
-    learner: Literal["trace", "labels"]
+    learner: Learner
     mixup: NotNegative
     scaling: Scaling
     width: Count
     weight_decay: NotNegative
+    batch_norm: bool
     backbone: Literal["own", "mlp"]
     epochs: Count
     label_loss: Number
@@ -56,24 +60,28 @@ class Candidate:
 
     Attributes
     ----------
-    learner : {"trace", "labels"}
-        The trace-regularised model, or the cross-entropy of a posterior by labels alone.
+    learner : {"trace", "labels", "votes"}
+        The trace-regularised model, the cross-entropy of a posterior by labels alone, or that of
+        majority votes: the last, without mixup, is the method `vanilla` on folds.
     mixup : float
     scaling : {"feature", "common"}
         Of features; see `annotrace.networks.inputs.fit_standardize`.
     width : int
         Of the hidden layer.
     weight_decay : float
+    batch_norm : bool
+        Whether the hidden layer has batch normalisation.
     backbone : {"own", "mlp"}
         The network of the estimator, or a perceptron on the pixels of small images, which is found
         in a fraction of the time. Only the first networks may be such perceptrons.
     """
 
-    learner: Literal["trace", "labels"] = "trace"
+    learner: Learner = "trace"
     mixup: float = 1.0
     scaling: Scaling = "feature"
     width: int = WIDTH
     weight_decay: float = 0.0
+    batch_norm: bool = False
     backbone: Literal["own", "mlp"] = "own"
 
     def to_dict(self) -> Chosen:
@@ -84,15 +92,20 @@ class Candidate:
             scaling=self.scaling,
             width=self.width,
             weight_decay=self.weight_decay,
+            batch_norm=self.batch_norm,
             backbone=self.backbone,
         )
 
 
-def neighbours(best: Candidate, *, has_width: bool) -> Iterator[Candidate]:
-    """Yield candidates that differ from the best so far in width, weight decay or mixup."""
-    if has_width:
+def neighbours(best: Candidate, *, has_hidden: bool) -> Iterator[Candidate]:
+    """Yield candidates that differ from the best so far in one of the settings of a network.
+
+    These are width and batch normalisation of the hidden layer, weight decay, and mixup.
+    """
+    if has_hidden:
         yield replace(best, width=WIDTH // 4)
         yield replace(best, width=4 * WIDTH)
+        yield replace(best, batch_norm=True)
     yield replace(best, weight_decay=1e-3)
     yield replace(best, weight_decay=1e-2)
     yield replace(best, mixup=0.4)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from annotrace.aggregation import MajorityVote
 from annotrace.crowd.em import clamp_posterior
+from annotrace.crowd.losses import cross_entropy
 from annotrace.labels import LabelTable
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
@@ -36,17 +37,6 @@ class TargetEstimator(NetworkEstimator):
 
     def _score(self, batch: Batch, logits: Tensor) -> tuple[Tensor, int]:
         return cross_entropy(logits, self._targets[batch.item]).sum(), len(batch.item)
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the cross-entropy of soft targets for each row, shape (..., n_rows).
-
-    Parameters
-    ----------
-    logits : Tensor of shape (..., n_rows, n_classes)
-    targets : Tensor of shape (n_rows, n_classes)
-    """
-    return -(targets * F.log_softmax(logits.float(), dim=-1)).sum(-1)
 
 
 def majority_targets(table: LabelTable, seed: int) -> Tensor:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from annotrace.crowd.pool import pooled_confusion
 from annotrace.data import EncoderRecord
@@ -31,6 +32,8 @@ class Previous:
     confusion : ndarray of shape (n_annotators, n_classes, n_classes) or None
     fold : ndarray of shape (n_items,) or None
         The fold of each item, if the method has folds.
+    oof_proba : ndarray of shape (n_items, n_classes) or None
+        Out-of-fold predictions, if the method has folds.
     modules : dict of nn.Module
         All learned modules by name.
     """
@@ -42,6 +45,7 @@ class Previous:
     feature_names: NDArray[Any] | None
     confusion: NDArray[Any] | None
     fold: NDArray[np.int64] | None
+    oof_proba: NDArray[np.float64] | None
     modules: dict[str, nn.Module]
 
     @classmethod
@@ -55,6 +59,7 @@ class Previous:
             getattr(model, "feature_names_in_", None),
             getattr(model, "confusion_", None),
             getattr(model, "fold_", None),
+            getattr(model, "oof_proba_", None),
             model.learned_modules(),
         )
 
@@ -100,6 +105,20 @@ class Previous:
         """Return the fold of each item of a table by name, -1 for new ones."""
         assert self.fold is not None
         return np.append(self.fold, -1)[look_up(table.items, self.table.items)]
+
+    def out_of_fold(self, table: LabelTable, log_proba: Tensor) -> Tensor:
+        """Return the log of predictions by networks that have not learned from an item.
+
+        Parameters
+        ----------
+        table : LabelTable
+        log_proba : Tensor of shape (n_items, n_classes)
+            For the items of the table that are new.
+        """
+        assert self.oof_proba is not None
+        before = torch.from_numpy(self.oof_proba).clamp_min(1e-12).log()
+        place = torch.from_numpy(look_up(table.items, self.table.items))
+        return torch.where(place[:, None] >= 0, before[place], log_proba)
 
 
 def matrices_by_name(known: LabelTable, confusion: NDArray[Any], table: LabelTable) -> NDArray[Any]:

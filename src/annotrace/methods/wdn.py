@@ -21,11 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotrace.aggregation.run_schema import DISTRIBUTIONS, Array
+from annotrace.crowd.losses import cross_entropy
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.vocabulary import look_up
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
-from annotrace.methods.targets import cross_entropy
 from annotrace.methods.warm_start import Previous
 from annotrace.parameters import Count
 from annotrace.training import Batch, CrowdData, Epoch, Inputs, Settings

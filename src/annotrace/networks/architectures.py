@@ -8,12 +8,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def mlp(n_features: int, n_classes: int, hidden: Sequence[int] = (128,)) -> nn.Sequential:
-    """Return a perceptron with ReLU layers of the widths in `hidden`; empty is linear."""
+def mlp(
+    n_features: int, n_classes: int, hidden: Sequence[int] = (128,), *, batch_norm: bool = False
+) -> nn.Sequential:
+    """Return a perceptron with ReLU layers of the widths in `hidden`; empty is linear.
+
+    With `batch_norm`, hidden layers are normalised before the ReLU.
+    """
     layers: list[nn.Module] = []
     width = n_features
     for next_width in hidden:
-        layers += [nn.Linear(width, next_width), nn.ReLU()]
+        normalized = [nn.BatchNorm1d(next_width)] if batch_norm else []
+        layers += [nn.Linear(width, next_width), *normalized, nn.ReLU()]
         width = next_width
     return nn.Sequential(*layers, nn.Linear(width, n_classes))
 

@@ -38,6 +38,7 @@ def build_backbone(
     *,
     scaling: Scaling = "feature",
     width: int = WIDTH,
+    batch_norm: bool = False,
 ) -> nn.Module:
     """Return a network that maps stored rows to logits.
 
@@ -55,6 +56,8 @@ def build_backbone(
         How "mlp" and "linear" scale features; see `fit_standardize`.
     width : int
         Of the hidden layer of "mlp" on features.
+    batch_norm : bool
+        Whether that layer has batch normalisation.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def build_backbone(
     if name in ("linear", "mlp"):
         rows = sample.flatten(1)
         hidden = () if name == "linear" else (width,)
-        network = mlp(rows.shape[1], n_classes, hidden)
+        network = mlp(rows.shape[1], n_classes, hidden, batch_norm=batch_norm)
         return nn.Sequential(nn.Flatten(), fit_standardize(rows, scaling), network)
     raise InputError(
         f"Expected `backbone` to be a torch module, 'auto' or one of {', '.join(BACKBONES)}, "

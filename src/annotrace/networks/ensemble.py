@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from annotrace.networks.text import TextLayer, stack_text_layers
@@ -54,7 +55,9 @@ class Ensemble(nn.Module):
         if isinstance(joined.stage, TextLayer):
             _join_parameters(joined.stage, [each.stage for each in rounds], 1)
         if isinstance(joined.bodies, _Stacked):
-            _join_parameters(joined.bodies, [each.bodies for each in rounds], 0)
+            bodies = [each.bodies for each in rounds]
+            _join_parameters(joined.bodies, bodies, 0)
+            _join_averages(joined.bodies, bodies)
         else:
             joined.bodies = _Separate([body for each in rounds for body in each.bodies])
         return joined
@@ -116,6 +119,12 @@ def _join_parameters(joined: nn.Module, parts: Sequence[nn.Module], dim: int) ->
         parameter.data = torch.cat(own, place)
 
 
+def _join_averages(joined: nn.Module, parts: Sequence[nn.Module]) -> None:
+    """Replace the running averages of stacked perceptrons by those of all parts."""
+    for name, average in joined.named_buffers():
+        average.data = torch.cat([dict(part.named_buffers())[name] for part in parts])
+
+
 class _Separate(nn.ModuleList):
     def forward(self, rows: Tensor) -> Tensor:
         return torch.stack([body(rows) for body in self])
@@ -126,12 +135,14 @@ class _Stacked(nn.Sequential):
 
     def __init__(self, perceptrons: Sequence[nn.Module]) -> None:
         layers = zip(*perceptrons, strict=True)
-        super().__init__(
-            *(
-                _StackedLinear(same) if isinstance(same[0], nn.Linear) else same[0]
-                for same in layers
-            )
-        )
+        super().__init__(*(_stacked(same) for same in layers))
+
+
+def _stacked(same: Sequence[nn.Module]) -> nn.Module:
+    """Return one layer in place of the same layer of each network."""
+    if isinstance(same[0], nn.Linear):
+        return _StackedLinear(same)
+    return _StackedBatchNorm(same) if isinstance(same[0], nn.BatchNorm1d) else same[0]
 
 
 class _StackedLinear(nn.Module):
@@ -144,16 +155,43 @@ class _StackedLinear(nn.Module):
         return torch.baddbmm(self.bias, rows.expand(len(self.weight), -1, -1), self.weight)
 
 
+class _StackedBatchNorm(nn.Module):
+    """Batch normalisation by the statistics of each network: parameters are (n_networks, width)."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, layers: Sequence[Any]) -> None:
+        super().__init__()
+        self.momentum, self.eps = layers[0].momentum, layers[0].eps
+        self.weight = nn.Parameter(torch.stack([layer.weight.detach() for layer in layers]))
+        self.bias = nn.Parameter(torch.stack([layer.bias.detach() for layer in layers]))
+        for name in ("running_mean", "running_var"):
+            self.register_buffer(name, torch.stack([getattr(layer, name) for layer in layers]))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Normalise rows, (n_networks, n_rows, width): the columns of one wide array."""
+        rows = rows.expand(len(self.weight), -1, -1)
+        columns = rows.transpose(0, 1).flatten(1)
+        averages = self.running_mean.view(-1), self.running_var.view(-1)
+        affine = self.weight.view(-1), self.bias.view(-1)
+        settings = self.training, self.momentum, self.eps
+        normalized = F.batch_norm(columns, *averages, *affine, *settings)
+        return normalized.view(rows.shape[1], len(rows), -1).transpose(0, 1)
+
+
 def _is_perceptron(body: nn.Module) -> bool:
     """Whether a network is a plain perceptron: nothing subclassed, hooked, frozen or shared."""
     if not isinstance(body, nn.Sequential) or not _is_plain(body, nn.Sequential):
         return False
     linear = [layer for layer in body if _is_plain(layer, nn.Linear)]
+    norms = [layer for layer in body if _is_plain(layer, nn.BatchNorm1d)]
     others = [layer for layer in body if _is_plain(layer, nn.ReLU)]
     weights = list(body.parameters())
     return (
-        len(linear) + len(others) == len(body)
-        and len(weights) == 2 * len(linear)
+        len(linear) + len(norms) + len(others) == len(body)
+        and len(weights) == 2 * (len(linear) + len(norms))
+        and all(norm.momentum is not None and norm.track_running_stats for norm in norms)
         and all(weight.requires_grad for weight in weights)
     )
 

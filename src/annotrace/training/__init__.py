@@ -8,6 +8,7 @@ from annotrace.training.history import Callback, Epoch, best_epoch, held_out_los
 from annotrace.training.loop import check_finite, train
 from annotrace.training.mixup import Mixture, draw_mixture, mixed_logits
 from annotrace.training.optimizers import RowAdam, parameter_groups
+from annotrace.training.progress import expect_trainings, show_trainings
 from annotrace.training.randomness import Randomness
 from annotrace.training.settings import Schedule, Settings
 
@@ -29,11 +30,13 @@ __all__ = [
     "check_finite",
     "deterministic",
     "draw_mixture",
+    "expect_trainings",
     "fingerprint",
     "held_out_loss",
     "join_histories",
     "mixed_logits",
     "parameter_groups",
     "pick_device",
+    "show_trainings",
     "train",
 ]

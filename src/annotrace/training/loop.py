@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from annotrace.distributed import Processes
 from annotrace.errors import DivergenceError, ProcessLostError, TrainingInterrupted, count
-from annotrace.progress import show_progress
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import Checkpoint
 from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
@@ -23,6 +22,7 @@ from annotrace.training.gradients import add_up_gradients
 from annotrace.training.history import Callback, Epoch, describe_losses
 from annotrace.training.interrupt import Interrupt, graceful_interrupt
 from annotrace.training.optimizers import scale_learning_rates
+from annotrace.training.progress import show_training, skip_training
 from annotrace.training.settings import Settings
 from annotrace.training.state import TrainingState, start_training
 
@@ -72,13 +72,14 @@ def train(
     state = start_training(network, settings, data.device, data.random)
     if checkpoint is not None and _restore(state, checkpoint, processes):
         network.eval()
+        skip_training()
         return state.history
     run = _Run(state, settings, checkpoint, processes)
     step = _make_step(state, objective, data, len(items), settings)
     with (
         graceful_interrupt(patient=processes.size > 1) as interrupt,
         run.stopped_if_lost(),
-        show_progress(verbose and processes.is_first, settings.epochs, "epoch") as progress,
+        show_training(verbose and processes.is_first, settings.epochs) as progress,
     ):
         scored = None if score is None else _interruptible(score, interrupt)
         while state.epoch < settings.epochs and not _out_of_patience(state, settings):

@@ -26,7 +26,7 @@ from annotrace.labels import LabelTable
 from annotrace.labels.gold import gold_by_name
 from annotrace.methods.class_repair import minimum_gain
 from annotrace.methods.distilled_folds import DistilledFolds
-from annotrace.methods.fold_networks import Round
+from annotrace.methods.fold_networks import MAX_EPOCHS, Round
 from annotrace.methods.fold_trace import (
     DIAGONAL,
     LR_SCALE,
@@ -55,6 +55,13 @@ MIN_CONFIDENCE = 0.87
 """Mean confidence of labels alone below which they are not trusted. Those of simulated crowds that
 lose more than .01 by trusting them have less than .85, such as ordered grades and few experts among
 many (benchmarks/labels_or_features.py). Product records, which gain .02, have .91."""
+
+PILOT = 10
+"""Epochs after which the scaling of features is chosen; the better one then has all epochs."""
+
+MAX_FOR_MIXUP = 20
+"""Epochs of the best candidate up to which the same without mixup is tried. On none of 28 crowds
+was it the best. Averaged with the best it is worth .001, which long trainings are not."""
 
 MAX_PIXELS = 4096
 """Values of an image up to which a perceptron on pixels is tried."""
@@ -129,10 +136,12 @@ class FoldSearch(DistilledFolds):
         targets = inner.problem.votes() if alone is None else torch.from_numpy(alone.posterior_)
         self._expect_trainings(self._max_candidates() + self._n_iterations())
         tried: list[tuple[Tried, Round]] = []
-        for candidate in self._candidates(tried, inner, targets):
+        for candidate, most in self._candidates(tried, inner, targets):
+            part = replace(settings, epochs=min(most, settings.epochs))
             # Each draws its own random numbers, so that it does not depend on the others.
             with data.random.reseeded(settings.seed):
-                found = self._first_round(data, inner, candidate, targets, settings)
+                found = self._first_round(data, inner, candidate, targets, part)
+            tried[:] = [one for one in tried if one[0].candidate != candidate]
             tried.append((self._judge(inner, candidate, found), found))
             if not self._trusted:
                 tried.sort(key=lambda one: one[0].candidate.learner == "labels")
@@ -156,8 +165,8 @@ class FoldSearch(DistilledFolds):
 
     def _candidates(
         self, tried: Sequence[tuple[Tried, Round]], inner: HeldOutEM, alone: Tensor
-    ) -> Iterator[Candidate]:
-        """Yield candidates, each given those tried so far, in order of preference."""
+    ) -> Iterator[tuple[Candidate, int]]:
+        """Yield candidates and their epochs at most, each given those tried so far."""
 
         def best() -> int:
             return choose([each for each, _ in tried], self.table_)[0]
@@ -165,34 +174,45 @@ class FoldSearch(DistilledFolds):
         def better(**changes: Any) -> Candidate:
             return replace(tried[best()][0].candidate, **changes)
 
+        def in_full(**changes: Any) -> tuple[Candidate, int]:
+            return better(**changes), MAX_EPOCHS
+
         mixup = 1.0 if self.mixup == "auto" else float(self.mixup)
         if self._trusted:
-            yield Candidate("labels", mixup)
+            yield Candidate("labels", mixup), MAX_EPOCHS
             if self._scales_features():
-                yield better(scaling="common")
+                yield in_full(scaling="common")
             inner.set_posterior(alone)
             inner.count_matrices(inner.posterior)
             if self.init == "labels" or inner.labels_outweigh(tried[best()][1].logits):
                 return
             self._trusted = False
-        if not tried or "trace" in self._learners():
-            yield Candidate(self._learners()[0], mixup, better().scaling if tried else "feature")
+            if "trace" in self._learners():
+                yield Candidate("trace", mixup, better().scaling), MAX_EPOCHS
+        else:
+            first = Candidate(self._learners()[0], mixup)
+            has_pilots = self._has_pilots() and self._has_time()
+            yield first, PILOT if has_pilots else MAX_EPOCHS
+            if self._scales_features() and self._has_time():
+                yield replace(first, scaling="common"), PILOT if has_pilots else MAX_EPOCHS
+            if has_pilots and len(tried[best()][1].history) == PILOT:
+                yield in_full()
         if self._is_small_image():
-            yield better(backbone="mlp")
+            yield in_full(backbone="mlp")
             if self.mixup == "auto":
-                yield better(backbone="mlp", mixup=0.0)
-        if self._scales_features() and len(tried) == 1 and self._has_time():
-            yield better(scaling="common")
+                yield in_full(backbone="mlp", mixup=0.0)
         if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
             return
-        if self.mixup == "auto" and self._has_time():
-            yield better(mixup=0.0)
+        is_short = tried[best()][0].epochs <= MAX_FOR_MIXUP or self.effort == "thorough"
+        if self.mixup == "auto" and is_short and self._has_time():
+            yield in_full(mixup=0.0)
         has_labels = any(each.candidate.learner == "labels" for each, _ in tried)
         if "labels" in self._learners() and not has_labels and self._has_time():
-            yield better(learner="labels")
+            yield in_full(learner="labels")
         if self.effort == "thorough":
-            yield Candidate("votes", 0.0 if self.mixup == "auto" else mixup)
-            yield from neighbours(better(), has_hidden=self._has_hidden())
+            yield Candidate("votes", 0.0 if self.mixup == "auto" else mixup), MAX_EPOCHS
+            for candidate in neighbours(better(), has_hidden=self._has_hidden()):
+                yield candidate, MAX_EPOCHS
 
     def _learners(self) -> tuple[Literal["trace", "labels"], ...]:
         if self.init in ("labels", "votes") or not fits(self.table_, self._n_folds):
@@ -203,6 +223,10 @@ class FoldSearch(DistilledFolds):
         """Whether the networks are perceptrons on rows of features, of whatever units."""
         is_rows = self.input_kind_ == "array" and len(self.input_shape_) == 1
         return is_rows and self.backbone in ("auto", "mlp", "linear")
+
+    def _has_pilots(self) -> bool:
+        """Whether both scalings of features are tried for a few epochs first."""
+        return self._scales_features() and self.epochs is None
 
     def _has_hidden(self) -> bool:
         """Whether the networks have a hidden layer that candidates may change."""
@@ -254,7 +278,8 @@ class FoldSearch(DistilledFolds):
         if self.init == "labels":
             return 1 + self._scales_features()
         mixups = 1 + (self.mixup == "auto")
-        number = 1 + self._trusted + self._scales_features() + self._is_small_image() * mixups
+        number = 1 + (self._trusted or self._has_pilots()) + self._scales_features()
+        number += self._is_small_image() * mixups
         if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
             return number
         number += mixups - 1 + (len(self._learners()) - 1) * (not self._trusted)

@@ -41,8 +41,7 @@ from annotrace.labels.table import LabelTable
 from annotrace.methods.class_repair import minimum_gain
 
 N_ITER = 20
-SHORT = 6
-CALIBRATE_EVERY = 5
+CALIBRATE_EVERY = SHORT = 5
 # Beside a classifier fewer items need to be doubtful than without. Accuracy of the posterior, given
 # the classifier, on three simulated panels with shared errors and on sentiment sentences: .851,
 # .803, .885 and .918 if all items are clear; .876, .817, .906 and .917 with .05; .892, .817, .897

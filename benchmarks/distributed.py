@@ -158,12 +158,14 @@ def aggregate(path: str) -> None:
     """Time Dawid-Skene in the processes that torchrun has started; the first one prints."""
     import warnings
 
+    from sklearn.exceptions import ConvergenceWarning
+
     from annotrace.aggregation import make
     from annotrace.aggregation.together import fit_together
     from annotrace.distributed import joined
     from annotrace.labels import LabelTable
 
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore", ConvergenceWarning)
     with joined() as processes:
         table = None
         if processes.is_first:

@@ -80,7 +80,13 @@ def share_columns(sheet: Sheet, documents: Sequence[Document], processes: Proces
             return sheet.column(name)
         with one_at_a_time:
             processes.from_first(lambda: name)
-            codes, names = merge_vocabularies(processes.collect(own.column(name)))
+            part = None
+            try:
+                part = own.column(name)
+            finally:
+                # The others wait here, whether or not the part can be read.
+                parts = processes.collect(part)
+        codes, names = merge_vocabularies([part for part in parts if part is not None])
         return Coded(np.concatenate(codes), names)
 
     return replace(sheet, column=column)

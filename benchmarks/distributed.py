@@ -62,10 +62,13 @@ def write_crowd() -> None:
     Path("labels.csv").write_text("\n".join(rows))
 
 
-def fit(out: str, n_processes: int, *, resume: bool = False) -> None:
-    """Fit in a folder, undisturbed."""
+def fit(out: str, n_processes: int, *, resume: bool = False) -> bool:
+    """Fit in a folder, undisturbed; return whether that has succeeded, and print if not."""
     command = ["-m", "annotrace", *FIT.split(), "--out", out, "--quiet", *["--resume"] * resume]
-    launch(command, n_processes).check_returncode()
+    ended = launch(command, n_processes)
+    if ended.returncode:
+        print(ended.stderr, file=sys.stderr)
+    return ended.returncode == 0
 
 
 def posterior(folder: str) -> np.ndarray:
@@ -114,8 +117,8 @@ def kill_once(rng: random.Random, expected: np.ndarray, n_after: int) -> dict:
     if not is_clean:
         print(ended.stderr, file=sys.stderr)
     saved = Path("run/checkpoint.bin").exists()
-    fit("run", n_after, resume=saved)
-    difference = float(np.abs(posterior("run") - expected).max())
+    resumed = fit("run", n_after, resume=saved)
+    difference = float(np.abs(posterior("run") - expected).max()) if resumed else None
     return {
         "what": "kill",
         "victim": victim,
@@ -158,12 +161,14 @@ def aggregate(path: str) -> None:
     """Time Dawid-Skene in the processes that torchrun has started; the first one prints."""
     import warnings
 
+    from sklearn.exceptions import ConvergenceWarning
+
     from annotrace.aggregation import make
     from annotrace.aggregation.together import fit_together
     from annotrace.distributed import joined
     from annotrace.labels import LabelTable
 
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore", ConvergenceWarning)
     with joined() as processes:
         table = None
         if processes.is_first:

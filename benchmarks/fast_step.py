@@ -163,6 +163,7 @@ def check_same(report: Report, n_items: int) -> None:
             compare(report, f"{name} dense", dense, name, **QUICK.get(name, {}))
     compare(report, "trace one", one, "trace")
     compare(report, "trace uneven", uneven, "trace")
+    compare(report, "trace sparse layer", Data(MNIST, n_items, "many"), "trace")
     compare(report, "trace bf16", dense, "trace", **BF16)
     compare(report, "two-stage mixup", dense, "two-stage", backbone="mlp", mixup=0.4)
     compare(report, "trace dropout", dense, "trace", backbone=Dropping(MNIST))
@@ -192,7 +193,6 @@ def check_unrecorded(report: Report, dense: Data) -> None:
     network = Dropping(MNIST, synchronize)
     compare(report, "synchronizes", dense, "trace", backbone=network, **plain)
     compare(report, "after a failed recording", dense, "trace", backbone=Dropping(MNIST))
-    compare(report, "sparse layer", Data(MNIST, len(dense.truth), "many"), "trace", **plain)
 
 
 def check_resumed(report: Report, data: Data) -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from several_processes import call_in_all
 
+from annotrace import distributed
 from annotrace.distributed import JoinedProcesses, Processes, current, joined
 from annotrace.errors import ProcessLostError
 
@@ -49,6 +50,20 @@ def test_a_process_by_itself_changes_nothing(monkeypatch):
         assert alone.from_first(lambda: 4) == 4
         assert alone.hand_out(lambda rank: rank) == 0
         assert alone.elect("task")
+
+
+def test_processes_that_cannot_reach_each_other_say_so(monkeypatch):
+    variables = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(distributed, "rendezvous", fail_to_connect)
+    with pytest.raises(ProcessLostError, match=r"cannot reach each other \(no route\)"), joined():
+        pass
+    assert type(current()) is Processes
+
+
+def fail_to_connect(url):
+    raise torch.distributed.DistNetworkError("no route\nframe 0")
 
 
 def exchange():

@@ -53,8 +53,10 @@ HEAVY = (
     *("polars", "narwhals", "matplotlib", "jinja2", "click", "rich", "safetensors"),
     *("transformers", "sentence_transformers", "huggingface_hub"),
 )
-# Hooks of a torch module, and a Beta draw from a generator: torch has no public way to them.
+# Hooks of a torch module, a Beta draw from a generator, and the parts of a sparse tensor whose
+# rows may repeat: torch has no public way to them.
 TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_sample_dirichlet"}
+TORCH |= {"_indices", "_values"}
 # Documented methods of named tuples, whose names begin with an underscore so as not to clash.
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
 # A documented function of os.

@@ -237,22 +237,37 @@ def joined() -> Iterator[Processes]:
     """Join the processes that torchrun has started, if it has started more than one.
 
     Tensors in memory are exchanged by gloo, those on NVIDIA GPUs by NCCL.
+
+    Raises
+    ------
+    ProcessLostError
+        If they cannot reach each other.
     """
     global _current
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
         yield _current
         return
-    store, rank, size = next(rendezvous("env://"))
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    # The store of torchrun serves several groups of processes; a prefix keeps them apart.
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
-    _current = JoinedProcesses(store, rank, size, int(os.environ.get("LOCAL_RANK", rank)))
+    _current = _join()
     try:
         yield _current
         if dist.is_initialized():
             _current.leave()
     finally:
         _current = Processes()
+
+
+def _join() -> JoinedProcesses:
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    try:
+        store, rank, size = next(rendezvous("env://"))
+        # The store of torchrun serves several groups of processes; a prefix keeps them apart.
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise ProcessLostError(
+            f"The processes of this run cannot reach each other ({reason}): start it again."
+        ) from error
+    return JoinedProcesses(store, rank, size, int(os.environ.get("LOCAL_RANK", rank)))
 
 
 @contextmanager

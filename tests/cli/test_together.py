@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from several_processes import annotrace, call_in_all, run_in_all
 
@@ -73,6 +74,22 @@ def test_processes_aggregate_together_and_one_prints(folder):
     assert ended[1].output == ended[1].errors == ""
     one = at.aggregation.make("dawid-skene").fit(at.LabelTable.read(folder / "labels.csv"))
     np.testing.assert_allclose(posterior(folder / "run"), one.posterior_, atol=1e-9)
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_a_file_that_one_process_cannot_read_ends_the_run_with_one_message(folder, damaged):
+    frame = pl.read_csv(folder / "labels.csv", infer_schema=False)
+    path = folder / "labels.parquet"
+    frame.write_parquet(path, row_group_size=len(frame) // 2)
+    content = bytearray(path.read_bytes())
+    start = 50 + damaged * (len(content) // 2)
+    content[start : start + 100] = bytes(100)
+    path.write_bytes(content)
+    ended = run_in_all(2, "aggregate labels.parquet --no-report --out run", folder)
+    assert all(each.code not in (0, -signal.SIGKILL) for each in ended), ended
+    said = "".join(each.errors for each in ended)
+    assert said.count("Error") == 1, said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,12 @@ from torch import nn
 
 from annotrace.crowd import Confusion
 from annotrace.training import RowAdam, parameter_groups
-from annotrace.training.optimizers import make_capturable, make_optimizers, scale_learning_rates
+from annotrace.training.optimizers import (
+    make_capturable,
+    make_optimizers,
+    scale_learning_rates,
+    sum_repeated_rows,
+)
 
 
 def sparse_grad(rows, values, shape):
@@ -40,6 +45,28 @@ def test_repeated_rows_sum_their_gradients():
         parameter.grad = sparse_grad(rows, values, parameter.shape)
         RowAdam([parameter], lr=0.01).step()
     torch.testing.assert_close(ours, theirs)
+
+
+def test_each_place_of_a_repeated_row_has_the_sum_of_all():
+    rows = torch.randint(7, (40,), generator=torch.Generator().manual_seed(0))
+    values = torch.arange(80.0).view(40, 2)
+    expected = torch.stack([values[rows == row].sum(0) for row in rows])
+    torch.testing.assert_close(sum_repeated_rows(rows, values, 9), expected)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_row_adam_moves_repeated_rows_on_a_gpu_as_on_a_cpu():
+    moved = []
+    for device in ("cpu", "cuda"):
+        parameter = nn.Parameter(start().detach().to(device))
+        optimizer = RowAdam([parameter], lr=0.01)
+        generator = torch.Generator().manual_seed(1)
+        for _ in range(5):
+            grad = torch.randn(6, 2, 3, generator=generator)
+            parameter.grad = sparse_grad([1, 3, 1, 1, 0, 3], grad, parameter.shape).to(device)
+            optimizer.step()
+        moved.append(parameter.detach().cpu())
+    torch.testing.assert_close(*moved)
 
 
 def test_rows_without_a_gradient_do_not_move():

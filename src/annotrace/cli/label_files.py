@@ -16,7 +16,8 @@ from annotrace.cli.output import echo_warnings
 if TYPE_CHECKING:
     from annotrace.labels import LabelTable
     from annotrace.labels.columns import Layout
-    from annotrace.labels.reading import Imported
+    from annotrace.labels.documents import Document
+    from annotrace.labels.reading import Imported, Share
     from annotrace.labels.side_tables import LabelColumns
 
 FORMATS = (
@@ -54,8 +55,11 @@ class LabelFiles:
     options: dict[str, Any]
     limits: dict[str, int] = field(default_factory=dict)
 
-    def read(self) -> tuple[LabelTable, Layout | Imported | None]:
-        """Read the table; return it with the columns or answers that were used."""
+    def read(self, share: Share | None = None) -> tuple[LabelTable, Layout | Imported | None]:
+        """Read the table; return it with the columns or answers that were used.
+
+        `share` is as in `annotrace.labels.reading.read_parts`.
+        """
         from annotrace.errors import InputError
         from annotrace.labels import LabelTable
         from annotrace.labels.building import TableOptions
@@ -73,8 +77,15 @@ class LabelFiles:
         names = ColumnNames(*map(given.pop, ColumnNames._fields))
         export = ExportOptions(*map(given.pop, ("format", "question", "annotator_name", "query")))
         with echo_warnings("skip"):
-            parts, used = read_parts(paths, names, TableOptions(**given), export, limits)
+            parts, used = read_parts(paths, names, TableOptions(**given), export, limits, share)
         return LabelTable(**parts), used
+
+    def open(self) -> list[Document]:
+        """Open the files as `read` does; none of them is standard input."""
+        from annotrace.labels.reading import open_documents
+        from annotrace.limits import Limits
+
+        return open_documents(self.paths, Limits(**self.limits))
 
     def further_columns(self) -> LabelColumns:
         """Open the files once more, for columns that a table of labels does not keep."""

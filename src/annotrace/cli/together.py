@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from functools import partial
 from typing import TYPE_CHECKING
 
 from annotrace.errors import AnnotraceError
@@ -52,8 +53,17 @@ def resume_command(arguments: list[str]) -> str:
 def read_labels(
     labels: LabelFiles, processes: Processes
 ) -> tuple[LabelTable | None, Layout | Imported | None]:
-    """Read label files; the first process gets the table of all labels, others None."""
-    return labels.read() if processes.is_first else (None, None)
+    """Read label files; the first process gets the table of all labels, others None.
+
+    Each process reads its own rows of parquet files. The first one reads other files alone.
+    """
+    from annotrace.labels.reading_together import answer_first, others_answer, share_columns
+
+    if not processes.is_first:
+        answer_first(labels.open, processes)
+        return None, None
+    with others_answer(processes):
+        return labels.read(partial(share_columns, processes=processes))
 
 
 def read_everywhere(

@@ -50,11 +50,31 @@ def fused_trace_regularized_nll(
     mean_trace = torch.dot(traces, layer.trace_weights(annotator, len(log_p)))
     log_likelihood = log_likelihood.to(log_p.dtype)
     if joint:
-        (by_item,) = sum_groups(log_likelihood, (row, len(log_p)))
-        log_evidence = torch.logsumexp(log_p + by_item, dim=-1)
+        nll = _JointNLL.apply(log_p, log_likelihood, row)  # type: ignore[no-untyped-call]
     else:
-        log_evidence = mixture_log_likelihood(log_p, log_likelihood, row)
-    return torch.add(log_evidence.sum() / -len(log_p), mean_trace, alpha=lam)
+        nll = mixture_log_likelihood(log_p, log_likelihood, row).sum() / -len(log_p)
+    return torch.add(nll, mean_trace, alpha=lam)
+
+
+class _JointNLL(torch.autograd.Function):
+    """The likelihood of a row's labels taken together, mean over rows.
+
+    Its gradient by log p, and by the log-likelihood of every label of the row, is the posterior.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, log_p: Tensor, log_likelihood: Tensor, row: Tensor) -> Tensor:
+        (by_row,) = sum_groups(log_likelihood, (row, len(log_p)))
+        posterior, nll = scaled_softmax_and_log_sum(by_row.add_(log_p), -1 / len(log_p))
+        ctx.save_for_backward(posterior, row)
+        return nll
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        refuse_second_derivatives()
+        posterior, row = ctx.saved_tensors
+        by_row = posterior * grad
+        return by_row, by_row.index_select(0, row), None
 
 
 class _TraceRegularizedNLL(torch.autograd.Function):

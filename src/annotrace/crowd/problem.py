@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from annotrace.crowd.em import clamp_posterior, clamp_to_gold, normalize_joint
-from annotrace.crowd.label_index import LabelIndex
+from annotrace.crowd.label_index import LabelIndex, best_dtype
 from annotrace.errors import InputError
 from annotrace.labels.codes import check_truth
 from annotrace.labels.table import LabelTable
@@ -32,7 +32,6 @@ class CrowdProblem:
 
     Attributes
     ----------
-    labels : LabelIndex
     dtype : torch.dtype
         float64, or float32 if there are many labels.
     n_items, n_labels : int
@@ -44,12 +43,16 @@ class CrowdProblem:
         gold: ArrayLike | None = None,
         prior_counts: ArrayLike | None = None,
     ) -> None:
-        self.table, self.labels = table, LabelIndex.from_table(table)
-        self.dtype = self.labels.dtype
+        self.table, self.dtype = table, best_dtype(table.n_labels)
         self.n_items, self.n_labels = table.n_items, table.n_labels
         self.shape = (table.n_annotators, table.n_classes, table.n_classes)
         self.gold = _check_gold(gold, table)
         self.prior_counts = self._check_prior_counts(prior_counts)
+
+    @cached_property
+    def labels(self) -> LabelIndex:
+        """The labels, indexed for the two sums of EM when they are first needed."""
+        return LabelIndex.from_table(self.table)
 
     @cached_property
     def uninformed(self) -> Tensor:

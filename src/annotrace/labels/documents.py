@@ -72,6 +72,10 @@ class Document:
         The header of a csv or tsv file, by which its format is detected.
     is_blank : bool
         Whether the file has no record, as a tool writes it for an annotator without answers.
+    n_rows : int
+        The number of rows, if `rows` is known.
+    rows : callable or None
+        Returns the rows from one number to another as a sheet; None if all have to be read.
     """
 
     path: Path
@@ -85,6 +89,8 @@ class Document:
     limits: Limits = LABEL_LIMITS
     columns: Sequence[str] = ()
     is_blank: bool = False
+    n_rows: int = 0
+    rows: Callable[[int, int], Sheet] | None = None
 
     def place(self, number: int) -> str:
         """Return the name of a record for messages."""

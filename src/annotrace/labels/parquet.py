@@ -66,14 +66,14 @@ def _open_columns(path: Path, limits: Limits) -> Document:
         path, lazy, n_rows, packed_size, limits, lambda frame: name_classes(frame, features)
     )
 
-    def make_sheet() -> Sheet:
-        names = lazy.collect_schema().names()
-        if index is None or _names_items(names, index):
-            return columns.sheet()
-        return _sheet(columns.read(), path, index)
-
+    names = lazy.collect_schema().names()
     head = [record for _, record in frame_records(columns.read(length=HEAD))]
-    return Document(path, "row", head, lambda: frame_records(columns.read()), make_sheet)
+    document = Document(path, "row", head, lambda: frame_records(columns.read()), columns.sheet)
+    if index is not None and not _names_items(names, index):
+        return replace(document, make_sheet=lambda: _sheet(columns.read(), path, index))
+    return replace(
+        document, n_rows=n_rows, rows=lambda start, stop: columns.rows(start, stop).sheet()
+    )
 
 
 PARQUET_OR_ARROW = FileType((".parquet", ".arrow"), _open)

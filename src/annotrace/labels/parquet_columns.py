@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ class ParquetColumns:
         # Values that a file holds once may be repeated any number of times in text and lists.
         self.limits.check_size(int(frame.estimated_size()), self.packed_size, source)
         return self.rename(frame)
+
+    def rows(self, start: int, stop: int) -> ParquetColumns:
+        """Return some rows; polars leaves out the row groups that have none of them."""
+        n_rows = stop - start
+        return replace(self, lazy=self.lazy.slice(start, n_rows), n_rows=n_rows)
 
     def sheet(self) -> Sheet:
         """Return the file as a sheet."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ from annotrace.labels.formats import FORMATS, Format
 from annotrace.labels.formats.base import Answer, Questions, Skipped
 from annotrace.labels.layouts import find_layout, one_annotator_layout
 from annotrace.labels.parquet import PARQUET_OR_ARROW
-from annotrace.labels.sheets import labels_in_sheet, stack_sheets, with_cache
+from annotrace.labels.sheets import Sheet, labels_in_sheet, stack_sheets, with_cache
 from annotrace.labels.spreadsheets import XLSX
 from annotrace.labels.sqlite_files import SQLITE_FILE
 from annotrace.labels.vocabulary import Coded, as_text, encode_values
@@ -31,6 +31,7 @@ from annotrace.labels.whole_numbers import drop_decimals
 from annotrace.limits import LABEL_LIMITS, Limits
 
 Paths: TypeAlias = str | Path | Sequence[str | Path]
+Share: TypeAlias = Callable[[Sheet, Sequence[Document]], Sheet]
 _Located: TypeAlias = tuple[Document, Answer]
 
 # Tried in this order: an xlsx file is a zip archive like npz, and any text may be delimited.
@@ -77,8 +78,16 @@ def read_parts(
     options: TableOptions,
     export: ExportOptions,
     limits: Limits = LABEL_LIMITS,
+    share: Share | None = None,
 ) -> tuple[TableParts, Layout | Imported | None]:
     """Read the parts of a table from files; see `LabelTable.read`.
+
+    Parameters
+    ----------
+    paths, names, options, export, limits
+        As in `LabelTable.read`.
+    share : callable, optional
+        Returns the sheet of documents with columns that several processes read together.
 
     Returns
     -------
@@ -86,13 +95,13 @@ def read_parts(
     used : Layout, Imported or None
         The columns of a table, a summary of the export of a tool, or None for npy and npz.
     """
-    documents = [open_document(file, limits) for file in list_files(paths, limits)]
+    documents = open_documents(paths, limits)
     if options.classes is not None:
         options = replace(options, classes=[str(name) for name in options.classes])
     format = None if export.query is not None else find_format(documents, export.format)
     used: Layout | Imported | None
     if format is None:
-        sheet_columns = _read_sheets(documents, names, limits, export)
+        sheet_columns = _read_sheets(documents, names, limits, export, share)
         columns, used = _without_decimals(*sheet_columns, options)
     else:
         _check_no_columns(names, format.title, documents[0].path)
@@ -101,6 +110,11 @@ def read_parts(
     parts = build_parts(columns, options)
     parts["source"] = columns.source if len(documents) == 1 else "the label files"
     return parts, used
+
+
+def open_documents(paths: Paths, limits: Limits = LABEL_LIMITS) -> list[Document]:
+    """Open the label files that paths name."""
+    return [open_document(file, limits) for file in list_files(paths, limits)]
 
 
 def _check_cells(columns: Columns, limits: Limits) -> None:
@@ -183,7 +197,11 @@ def _without_decimals(
 
 
 def _read_sheets(
-    documents: Sequence[Document], names: ColumnNames, limits: Limits, export: ExportOptions
+    documents: Sequence[Document],
+    names: ColumnNames,
+    limits: Limits,
+    export: ExportOptions,
+    share: Share | None,
 ) -> tuple[Columns, Layout | None]:
     query = export.query
     for document in documents:
@@ -200,7 +218,8 @@ def _read_sheets(
     sheets = [document.sheet(query, is_large=is_large) for document in documents]
     for sheet in sheets:
         limits.check_columns(len(sheet.columns), sheet.source)
-    sheet = with_cache(stack_sheets(sheets))
+    sheet = stack_sheets(sheets)
+    sheet = with_cache(sheet if share is None else share(sheet, documents))
     if export.annotator_name is None:
         layout = find_layout(sheet, names)
     else:

@@ -87,11 +87,14 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
     # Of most tables three columns are read: items, annotators and labels.
     progress = StageParts("Reading labels, column of a file", 3 * len(sheets))
 
-    def column(name: Any) -> Coded:
+    def texts(name: Any) -> Iterator[Any] | None:
         parts = [sheet.texts(name) if sheet.texts else None for sheet in sheets]
         known = [part for part in parts if part is not None]
-        if len(known) == len(sheets):
-            return encode_texts(_reported(known, progress))
+        return _reported(known, progress) if len(known) == len(sheets) else None
+
+    def column(name: Any) -> Coded:
+        if (parts := texts(name)) is not None:
+            return encode_texts(parts)
         codes, names = merge_vocabularies([sheet.column(name) for sheet in sheets])
         return Coded(np.concatenate(codes), names)
 
@@ -102,7 +105,7 @@ def stack_sheets(sheets: Sequence[Sheet]) -> Sheet:
         which = bisect_right(starts, row) - 1
         return sheets[which].cell(row - starts[which], name)
 
-    return Sheet(first.source, first.columns, column, cell)
+    return Sheet(first.source, first.columns, column, cell, texts)
 
 
 def _reported(files: Sequence[Iterator[Any]], progress: StageParts) -> Iterator[Any]:

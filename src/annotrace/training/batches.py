@@ -97,7 +97,7 @@ class CrowdData:
         self._inputs = _resident_inputs(source, device)
         self._offsets = torch.from_numpy(table.offsets.copy()).to(device)
         in_order = sort_within_items(table.offsets, table.annotator, table.label, table.n_classes)
-        self._annotator, self._label = (torch.from_numpy(codes).to(device) for codes in in_order)
+        self._answers = torch.from_numpy(np.stack(in_order)).to(device)
 
     @classmethod
     def unlabelled(cls, source: ItemSource, table: LabelTable, device: torch.device) -> CrowdData:
@@ -151,8 +151,8 @@ class CrowdData:
         first = count.cumsum(0) - count
         position = (start - first).index_select(0, row)
         position += torch.arange(len(row), device=self.device)
-        annotator = self._annotator.index_select(0, position).long()
-        return row, annotator, self._label.index_select(0, position).long()
+        annotator, label = self._answers.index_select(1, position).long()
+        return row, annotator, label
 
     def batch(self, item: Tensor, n_labels: int | None = None) -> Batch:
         """Return items with their labels.

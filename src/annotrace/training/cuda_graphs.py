@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from annotrace.threads import GLOBAL_STATE
-from annotrace.training.optimizers import RowAdam, make_capturable
+from annotrace.training.optimizers import make_capturable
 
 Step: TypeAlias = Callable[[Tensor, int], None]
 """A training step on items, LongTensor of shape (n_rows,), with a given number of labels."""
@@ -203,7 +203,6 @@ class GraphedStep:
 
 def make_capturer(
     device: torch.device,
-    optimizers: Sequence[Optimizer],
     generator: torch.Generator | None = None,
     *,
     resident: bool,
@@ -214,8 +213,6 @@ def make_capturer(
     Parameters
     ----------
     device : torch.device
-    optimizers : sequence of Optimizer
-        `RowAdam` updates the rows that occur in a batch, whose number varies.
     generator : torch.Generator, optional
         As in `CudaCapturer`.
     resident : bool
@@ -223,8 +220,7 @@ def make_capturer(
     scaled : bool
         Whether the loss is scaled by a factor that depends on overflow in the previous step.
     """
-    has_row_adam = any(isinstance(optimizer, RowAdam) for optimizer in optimizers)
-    if device.type != "cuda" or has_row_adam or scaled or not resident:
+    if device.type != "cuda" or scaled or not resident:
         return None
     return CudaCapturer(device, generator)
 

@@ -249,7 +249,6 @@ def _make_step(
 
     capturer = make_capturer(
         data.device,
-        state.optimizers,
         state.random.generator,
         resident=data.resident,
         scaled=state.scaler.is_enabled(),

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from annotrace.crowd.sums import sum_groups
+
 
 class RowAdam(Optimizer):
     """Adam with a step count per row, for parameters with sparse gradients.
@@ -81,17 +83,52 @@ class RowAdam(Optimizer):
         root = second_bias.sqrt()
         move = first / second.sqrt().add_(root * group["eps"])
         move.mul_((root / first_bias).mul_(-group["lr"]))
-        # Without alpha=, which makes index_add_ seven times slower.
-        parameter.index_add_(0, rows, move.to(parameter.dtype).view(-1, *parameter.shape[1:]))
+        # Copied, not added: rows may occur several times.
+        flat = parameter.view(len(parameter), size)
+        flat.index_copy_(0, rows, flat.index_select(0, rows).add_(move))
 
 
 def _sparse_rows(grad: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the rows with a gradient, shape (n,), and their gradients in float32, (n, size)."""
+    """Return the rows with a gradient, shape (n,), and their gradients in float32, (n, size).
+
+    A row may occur several times, each time with its whole gradient.
+    """
     assert grad is not None
     if not grad.is_sparse:
         raise TypeError("RowAdam takes sparse gradients; use torch.optim.Adam for dense ones.")
+    if grad.is_cuda:
+        # Waiting for the number of distinct rows would take longer, and no CUDA graph could do it.
+        rows, values = grad._indices()[0], grad._values().float().flatten(1)
+        return rows, sum_repeated_rows(rows, values, len(grad))
     summed = grad.float().coalesce()
     return summed.indices()[0], summed.values().flatten(1)
+
+
+def sum_repeated_rows(rows: Tensor, values: Tensor, n_rows: int) -> Tensor:
+    """Replace the value of each row by the sum over all places where the row occurs.
+
+    The result has the shape of the input, whatever the number of distinct rows, and is
+    deterministic.
+
+    Parameters
+    ----------
+    rows : LongTensor of shape (n,)
+        Numbers below `n_rows`.
+    values : Tensor of shape (n, width)
+    n_rows : int
+
+    Examples
+    --------
+    >>> sum_repeated_rows(torch.tensor([4, 7, 4]), torch.tensor([[1.0], [2.0], [4.0]]), 9)
+    tensor([[5.],
+            [2.],
+            [5.]])
+    """
+    place = torch.arange(len(rows), device=rows.device)
+    last = rows.new_zeros(n_rows).scatter_reduce_(0, rows, place, "amax")
+    group = last.index_select(0, rows)
+    (sums,) = sum_groups(values, (group, len(rows)))
+    return sums.index_select(0, group)
 
 
 def parameter_groups(

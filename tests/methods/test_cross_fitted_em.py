@@ -80,7 +80,7 @@ class Normalized(at.CrossFittedEM):
     """Tries networks with batch normalisation alone."""
 
     def _candidates(self, tried, inner, alone):
-        yield Candidate("trace", batch_norm=True)
+        yield Candidate("trace", batch_norm=True), 8
 
 
 def test_networks_with_batch_normalisation_are_saved_and_loaded(tmp_path):

@@ -69,7 +69,9 @@ class Bags:
         offsets = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         entry = torch.repeat_interleave(start - offsets[:-1], sizes)
         entry += torch.arange(len(entry), device=self.device)
-        return Bags(self.code[entry], self.count[entry], offsets)
+        # Much faster than indexing on a CPU.
+        code, count = (part.index_select(0, entry) for part in (self.code, self.count))
+        return Bags(code, count, offsets)
 
     def to(self, device: torch.device) -> Bags:
         """Copy the tensors to a device."""

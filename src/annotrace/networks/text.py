@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from annotrace.crowd.sums import sum_groups
 from annotrace.data.ngrams import BLOCK, N_BLOCKS, N_CODES
 from annotrace.errors import InputError
 from annotrace.networks.bags import Bags
+from annotrace.networks.weighted_rows import sum_weighted_rows
 
 MIN_TEXTS = 2
 """N-grams of fewer texts are left out."""
@@ -60,22 +61,22 @@ class TextLayer(nn.Module):
 
     def forward(self, texts: Bags) -> Tensor:
         """Return the features of texts, shape (n_rows, ...)."""
-        place = self._place[texts.code.long()].long()
+        place = self._place.index_select(0, texts.code)
         weights = self._weigh(texts, place)
-        table, offsets = self.weight.flatten(1), texts.offsets[:-1]
-        rows = F.embedding_bag(
-            place.clamp_min(0), table, offsets, mode="sum", per_sample_weights=weights
-        )
+        table = self.weight.flatten(1)
+        rows = sum_weighted_rows(table, place.clamp_min(0), weights, texts.offsets)
         return rows.view(len(texts), *self.bias.shape) + self.bias
 
     def _weigh(self, texts: Bags, place: Tensor) -> Tensor:
         """Return the TF-IDF weight of every n-gram of every text, 0 if it is unknown."""
-        weights = (1 + texts.count.log()) * self.idf[place] * (place >= 0)
-        block, sizes = texts.code.long() // BLOCK, texts.sizes
-        squares = F.one_hot(block, N_BLOCKS) * weights.square()[:, None]
-        norms = torch.segment_reduce(squares, "sum", lengths=sizes, axis=0).sqrt()
-        row = torch.repeat_interleave(sizes, output_size=len(weights))
-        return weights / norms[row, block].clamp_min(1e-12)
+        idf = self.idf.index_select(0, place.clamp_min(0)) * (place >= 0)
+        weights = (1 + texts.count.log()) * idf
+        row = torch.repeat_interleave(texts.sizes, output_size=len(weights))
+        # In place of a division by BLOCK, which takes longer than all else.
+        block = sum((texts.code >= k * BLOCK).long() for k in range(1, N_BLOCKS)) + N_BLOCKS * row
+        squares = weights.square()[:, None]
+        norms = sum_groups(squares, (block, N_BLOCKS * len(texts)))[0].sqrt().clamp_min(1e-12)
+        return weights / norms.flatten().index_select(0, block)
 
 
 def fit_text_layer(sample: Bags, width: int, std: float = 0.0) -> TextLayer:

@@ -7,6 +7,7 @@ usage: python benchmarks/small_data.py [--data DIR] [--only labelme,sentiment,..
     sentiment  4,999 sentences (LSA features), 203 annotators, 5.5 labels per item; five folds
     cifar10n   5,000 images of CIFAR-10, three anonymous columns of labels; a small network
     flippers   digits, one label per item by five pairwise flippers at .35, dominant draws
+    images     the same, on images of 8 x 8 pixels
     hammers    digits, five labels per item by hammer-spammers at .5
 
 Methods run with their defaults, and nothing in a run is chosen by truth. Writes one JSON line per
@@ -53,6 +54,7 @@ COMPARED = {
     "sentiment": ("auto", "vanilla"),
     "cifar10n": ("auto", "trace", "vanilla"),
     "flippers": ("auto", "trace"),
+    "images": ("auto", "vanilla"),
     "hammers": ("auto", "trace", "oracle"),
 }
 SETTINGS: dict[str, dict[str, Any]] = {"two-stage": {"aggregate": "dawid-skene", "mixup": 1.0}}
@@ -85,9 +87,13 @@ def cifar10n(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
     return ((seed, crowd) for seed in range(seeds))
 
 
-def flippers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
+def flippers(data: Path, seeds: int, *, images: bool = False) -> Iterator[tuple[int, Crowd]]:
     for seed, confusion in dominant_draws(partial(pairwise_flippers, 5, 10, 0.35), 2 * seeds):
-        yield seed, digits_crowd(confusion, seed, labels_per_item=1)
+        yield seed, digits_crowd(confusion, seed, labels_per_item=1, images=images)
+
+
+def images(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
+    return flippers(data, seeds, images=True)
 
 
 def hammers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
@@ -97,12 +103,15 @@ def hammers(data: Path, seeds: int) -> Iterator[tuple[int, Crowd]]:
 
 
 SETS: dict[str, Callable[[Path, int], Iterator[tuple[int, Crowd]]]] = {
-    function.__name__: function for function in (labelme, sentiment, cifar10n, flippers, hammers)
+    function.__name__: function
+    for function in (labelme, sentiment, cifar10n, flippers, images, hammers)
 }
 
 
-def digits_crowd(confusion: np.ndarray, seed: int, labels_per_item: int | None) -> Crowd:
-    train, test = at.data.load_digits().split(1400)
+def digits_crowd(
+    confusion: np.ndarray, seed: int, labels_per_item: int | None, *, images: bool = False
+) -> Crowd:
+    train, test = at.data.load_digits(images=images).split(1400)
     table = simulate_labels(train.y, confusion, labels_per_item=labels_per_item, random_state=seed)
     return Crowd(train.X, table, train.y, test.X, test.y, confusion)
 

@@ -24,8 +24,8 @@ import annotrace as at
 from annotrace.errors import InputError
 
 RECIPE = "+recipe"
-LEFT_OUT = ("oracle",)
-"""Methods that need the truth."""
+LEFT_OUT = ("oracle", "crossfit", "item-dependent")
+"""Methods that need the truth, that are `auto`, and that have its classifier."""
 SEVERAL = {"geo-crowd-layer": ("volume=F", "volume=W")}
 """Methods with more than one default: their parameters."""
 

@@ -164,9 +164,10 @@ def run_command(words: list[str], may_fail: bool) -> str:
         return result.stdout + (result.stderr if result.exit_code else "")
     if name == "cat":
         return Path(arguments[0]).read_text(encoding="utf-8")
-    if name == "head":
+    if name in ("head", "tail"):
         count, path = int(arguments[1]), Path(arguments[2])
-        return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:count])
+        rows = slice(count) if name == "head" else slice(-count, None)
+        return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[rows])
     if name == "ls":
         return "\n".join(sorted(path.name for path in Path(arguments[0]).iterdir())) + "\n"
     raise AssertionError(f"{shlex.join(words)!r} does not run here: mark the block `not run`")

@@ -56,9 +56,10 @@ def test_unknown_methods_and_parameters_are_refused(text):
         MethodSpec.parse(text)
 
 
-def test_the_defaults_are_all_methods_but_the_oracle():
+def test_the_defaults_are_all_methods_but_the_oracle_and_those_equal_to_auto():
     names = [MethodSpec.parse(spec).name for spec in default_specs()]
-    assert set(names) == {entry.name for entry in at.list_methods()} - {"oracle"}
+    left_out = {"oracle", "crossfit", "item-dependent"}
+    assert set(names) == {entry.name for entry in at.list_methods()} - left_out
     assert [n for n in set(names) if names.count(n) > 1] == ["geo-crowd-layer"]
 
 

@@ -59,7 +59,7 @@ many (benchmarks/labels_or_features.py). Product records, which gain .02, have .
 PILOT = 10
 """Epochs after which the scaling of features is chosen; the better one then has all epochs."""
 
-MAX_FOR_MIXUP = 20
+UNMIXED = 20
 """Epochs of the best candidate up to which the same without mixup is tried. On none of 28 crowds
 was it the best. Averaged with the best it is worth .001, which long trainings are not."""
 
@@ -203,9 +203,9 @@ class FoldSearch(DistilledFolds):
                 yield in_full(backbone="mlp", mixup=0.0)
         if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
             return
-        is_short = tried[best()][0].epochs <= MAX_FOR_MIXUP or self.effort == "thorough"
-        if self.mixup == "auto" and is_short and self._has_time():
-            yield in_full(mixup=0.0)
+        if self.mixup == "auto" and self._has_time():
+            is_short = tried[best()][0].epochs <= UNMIXED or self.effort == "thorough"
+            yield better(mixup=0.0), MAX_EPOCHS if is_short else UNMIXED
         has_labels = any(each.candidate.learner == "labels" for each, _ in tried)
         if "labels" in self._learners() and not has_labels and self._has_time():
             yield in_full(learner="labels")

@@ -35,11 +35,13 @@ from annotrace.methods.fold_trace import (
     losses_by_network,
 )
 from annotrace.methods.held_out_em import HeldOutEM
+from annotrace.methods.neighbours import neighbour_loss
 from annotrace.methods.plain_guard import Plain, plain_candidates
 from annotrace.methods.search import Candidate, Tried, choose, near_best, neighbours
 from annotrace.methods.targets import majority_targets
 from annotrace.methods.trace_regularized import make_annotators
 from annotrace.methods.warm_start import Previous
+from annotrace.networks.inputs import Scaling, fit_standardize
 from annotrace.parameters import NotNegative, Positive
 from annotrace.threads import GLOBAL_STATE
 from annotrace.training import (
@@ -62,6 +64,14 @@ PILOT = 10
 UNMIXED = 20
 """Epochs of the best candidate up to which the same without mixup is tried. On none of 28 crowds
 was it the best. Averaged with the best it is worth .001, which long trainings are not."""
+
+MAX_NEIGHBOURS = 1500
+"""Items among which nearest neighbours are looked for."""
+
+FAST_BATCH, FAST_LR = 128, 2e-3
+"""Of `effort="fast"`, where an epoch still has `FAST_STEPS` steps."""
+
+FAST_STEPS = 5
 
 MAX_PIXELS = 4096
 """Values of an image up to which a perceptron on pixels is tried."""
@@ -135,8 +145,9 @@ class FoldSearch(DistilledFolds):
         self._trusted = self.init == "labels" or (self.init == "auto" and self._may_trust(alone))
         targets = inner.problem.votes() if alone is None else torch.from_numpy(alone.posterior_)
         self._expect_trainings(self._max_candidates() + self._n_iterations())
+        first = self._first_scaling(data, inner, settings.seed)
         tried: list[tuple[Tried, Round]] = []
-        for candidate, most in self._candidates(tried, inner, targets):
+        for candidate, most in self._candidates(tried, inner, targets, first):
             part = replace(settings, epochs=min(most, settings.epochs))
             # Each draws its own random numbers, so that it does not depend on the others.
             with data.random.reseeded(settings.seed):
@@ -164,7 +175,11 @@ class FoldSearch(DistilledFolds):
     # What is tried
 
     def _candidates(
-        self, tried: Sequence[tuple[Tried, Round]], inner: HeldOutEM, alone: Tensor
+        self,
+        tried: Sequence[tuple[Tried, Round]],
+        inner: HeldOutEM,
+        alone: Tensor,
+        scaling: Scaling,
     ) -> Iterator[tuple[Candidate, int]]:
         """Yield candidates and their epochs at most, each given those tried so far."""
 
@@ -179,8 +194,8 @@ class FoldSearch(DistilledFolds):
 
         mixup = 1.0 if self.mixup == "auto" else float(self.mixup)
         if self._trusted:
-            yield Candidate("labels", mixup), MAX_EPOCHS
-            if self._scales_features():
+            yield Candidate("labels", mixup, scaling), MAX_EPOCHS
+            if self._tries_scalings():
                 yield in_full(scaling="common")
             inner.set_posterior(alone)
             inner.count_matrices(inner.posterior)
@@ -190,10 +205,10 @@ class FoldSearch(DistilledFolds):
             if "trace" in self._learners():
                 yield Candidate("trace", mixup, better().scaling), MAX_EPOCHS
         else:
-            first = Candidate(self._learners()[0], mixup)
+            first = Candidate(self._learners()[0], mixup, scaling)
             has_pilots = self._has_pilots() and self._has_time()
             yield first, PILOT if has_pilots else MAX_EPOCHS
-            if self._scales_features() and self._has_time():
+            if self._tries_scalings() and self._has_time():
                 yield replace(first, scaling="common"), PILOT if has_pilots else MAX_EPOCHS
             if has_pilots and len(tried[best()][1].history) == PILOT:
                 yield in_full()
@@ -224,9 +239,27 @@ class FoldSearch(DistilledFolds):
         is_rows = self.input_kind_ == "array" and len(self.input_shape_) == 1
         return is_rows and self.backbone in ("auto", "mlp", "linear")
 
+    def _tries_scalings(self) -> bool:
+        """Whether networks are trained on features of both scalings."""
+        return self._scales_features() and self.effort != "fast"
+
     def _has_pilots(self) -> bool:
         """Whether both scalings of features are tried for a few epochs first."""
-        return self._scales_features() and self.epochs is None
+        return self._tries_scalings() and self.epochs is None
+
+    def _first_scaling(self, data: CrowdData, inner: HeldOutEM, seed: int) -> Scaling:
+        """Return the scaling to try first: by nearest neighbours, if it is to be the only one."""
+        if self._tries_scalings() or not self._scales_features():
+            return "feature"
+        drawn = np.random.default_rng(seed).permutation(self._labelled())[:MAX_NEIGHBOURS]
+        item = torch.from_numpy(drawn)
+        rows, votes = data.inputs(item.to(data.device)).cpu(), inner.problem.votes()[item]
+        assert isinstance(rows, Tensor)
+
+        def loss(scaling: Scaling) -> float:
+            return neighbour_loss(fit_standardize(rows, scaling)(rows), votes)
+
+        return "common" if loss("common") < loss("feature") else "feature"
 
     def _has_hidden(self) -> bool:
         """Whether the networks have a hidden layer that candidates may change."""
@@ -247,6 +280,14 @@ class FoldSearch(DistilledFolds):
         last = self._started + float(self.effort)
         # All processes of a run have to try the same.
         return bool(current().from_first(lambda: time.monotonic() < last))
+
+    def _settings(self, seed: int) -> Settings:
+        """Return the settings of every training: fewer and longer steps if it is to be fast."""
+        settings = super()._settings(seed)
+        is_long = len(self._labelled()) >= FAST_STEPS * FAST_BATCH
+        if self.effort != "fast" or not (self._are_perceptrons() and is_long):
+            return settings
+        return replace(settings, batch_size=self.batch_size or FAST_BATCH, lr=self.lr or FAST_LR)
 
     # Progress
 
@@ -276,9 +317,9 @@ class FoldSearch(DistilledFolds):
     def _max_candidates(self) -> int:
         """Return how many candidates there are at most."""
         if self.init == "labels":
-            return 1 + self._scales_features()
+            return 1 + self._tries_scalings()
         mixups = 1 + (self.mixup == "auto")
-        number = 1 + (self._trusted or self._has_pilots()) + self._scales_features()
+        number = 1 + (self._trusted or self._has_pilots()) + self._tries_scalings()
         number += self._is_small_image() * mixups
         if self.effort == "fast" or (self._is_slow() and self.effort != "thorough"):
             return number

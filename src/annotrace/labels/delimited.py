@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from annotrace.errors import InputError
 from annotrace.labels.columns import check_distinct
 from annotrace.labels.documents import Document, FileType
-from annotrace.labels.files import decode_text, is_packed, read_bytes
+from annotrace.labels.files import BOM, decode_text, is_packed, read_bytes
 from annotrace.labels.formulas import unguard_names, unguard_texts
 from annotrace.labels.record_blocks import record_blocks, sheet_of_blocks
 from annotrace.labels.sheets import Sheet
@@ -118,18 +118,12 @@ def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -
 
     `source` names the file in messages. An empty cell is null or "".
     """
-    text = decode_text(content, source)
-    separator = _find_separator(text, source, limits)
-    header = _read_header(text, separator, source, limits)
-    if not header:
-        raise InputError(f"{source} is empty.")
-    header = unguard_names(header)
-    check_distinct(header, source)
-    content = content.removeprefix("\ufeff".encode()).rstrip(b"\r\n")
-    frame = _read_fast(content, header, separator)
+    content = content.removeprefix(BOM)
+    header, separator = _read_header(content, source, limits)
+    frame = _read_fast(_without_blank_end(content), header, separator)
     if frame is not None:
         return TextTable(unguard_texts(frame), np.arange(2, len(frame) + 2))
-    rows = list(_records(text, separator, source, limits))[1:]
+    rows = list(_records(decode_text(content, source), separator, source, limits))[1:]
     for number, row in rows:
         if len(row) != len(header):
             raise InputError(
@@ -140,20 +134,26 @@ def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -
     return table_from_rows(header, rows, source)
 
 
-def _find_separator(text: str, source: str, limits: Limits) -> str:
-    line = re.search(r"[^\r\n]+", text)
-    separator, n_columns = _likely_separator(line[0] if line else "")
+def _read_header(content: bytes, source: str, limits: Limits) -> tuple[list[str], str]:
+    """Return the first record that is not blank, and the separator; decode no more than needed."""
+    first = re.search(rb"[^\r\n]+", content)
+    line = decode_text(content[: first.end()] if first else content, source).lstrip("\r\n")
+    separator, n_columns = _likely_separator(line)
     limits.check_columns(n_columns, source)
-    return separator
+    # A name may contain a line feed.
+    text = line if line.count('"') % 2 == 0 else decode_text(content, source)
+    _, header = next(_records(text, separator, source, limits), (0, []))
+    if not header:
+        raise InputError(f"{source} is empty.")
+    header = unguard_names(header)
+    check_distinct(header, source)
+    return header, separator
 
 
-def _read_header(text: str, separator: str, source: str, limits: Limits) -> list[str]:
-    """Return the first record that is not blank; [] if there is none."""
-    line = re.match(r"[\r\n]*([^\r\n]*)", text)
-    # A name may contain a line feed; the text is copied only then.
-    is_whole = line is not None and line[1].count('"') % 2 == 0
-    start = line[0] if line is not None and is_whole else text
-    return next(_records(start, separator, source, limits), (0, []))[1]
+def _without_blank_end(content: bytes) -> bytes:
+    """Remove blank lines at the end; content without any is not copied."""
+    has_one_end = re.search(rb"[^\r\n]\r?\n?\Z", content[-3:])
+    return content if has_one_end else content.rstrip(b"\r\n")
 
 
 def _likely_separator(header: str) -> tuple[str, int]:
@@ -171,6 +171,8 @@ def _read_fast(content: bytes, header: list[str], separator: str) -> Any:
     """
     import polars as pl
 
+    if b"\0" in content:
+        return None
     try:
         frame = pl.read_csv(content, separator=separator, infer_schema=False)
     except pl.exceptions.PolarsError:

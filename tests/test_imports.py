@@ -251,7 +251,8 @@ def test_a_small_table_is_aggregated_without_what_takes_long_to_import(tmp_path)
     labels = tmp_path / "labels.csv"
     rows = (f"{item},{who},{'ab'[item % 2]}" for item in range(20) for who in "xyz")
     labels.write_text("\n".join(["item,annotator,label", *rows]))
-    slow = ("sklearn", "pandas", "scipy.stats", "scipy.optimize", "scipy.cluster", "matplotlib")
+    slow = ["sklearn", "pandas", "narwhals", "matplotlib", "PIL"]
+    slow += [f"scipy.{part}" for part in ("stats", "optimize", "cluster", "linalg", "spatial")]
     code = (
         "import sys; from annotrace.cli.main import main; "
         f"main(['aggregate', {str(labels)!r}, '--out', {str(tmp_path / 'run')!r}], "

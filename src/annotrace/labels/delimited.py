@@ -20,7 +20,7 @@ from annotrace.labels.files import BOM, decode_text, is_packed, read_bytes
 from annotrace.labels.formulas import unguard_names, unguard_texts
 from annotrace.labels.record_blocks import record_blocks, sheet_of_blocks
 from annotrace.labels.sheets import Sheet
-from annotrace.labels.text_coding import encode_series
+from annotrace.labels.text_coding import encode_text
 from annotrace.limits import LABEL_LIMITS, Limits
 
 Row: TypeAlias = tuple[int, list[str]]
@@ -37,7 +37,7 @@ class TextTable(NamedTuple):
         return Sheet(
             source,
             self.frame.columns,
-            lambda name: encode_series(self.frame[name]),
+            lambda name: encode_text(self.frame[name]),
             lambda row, name: f"{source}, row {self.row_numbers[row]}, column {name!r}",
             lambda name: iter([self.frame[name]]),
         )

@@ -21,13 +21,18 @@ def encode_series(series: Any) -> Coded:
     import narwhals as nw
 
     series = nw.from_native(series, series_only=True)
-    if series.dtype == nw.String and series.implementation.is_polars() and len(series) > SHORT:
-        return encode_texts([series.to_native()])
+    if series.dtype == nw.String and series.implementation.is_polars():
+        return encode_text(series.to_native())
     if series.dtype.is_integer() and not series.is_null().any():
         return Coded(*encode(series.to_numpy()))
     if series.dtype.is_temporal():
         series = series.cast(nw.String)
     return encode_values(series.to_list())
+
+
+def encode_text(texts: Any) -> Coded:
+    """Encode a polars series of text; nulls and "" are empty."""
+    return encode_texts([texts]) if len(texts) > SHORT else encode_values(texts.to_list())
 
 
 def encode_texts(parts: Iterable[Any]) -> Coded:

@@ -134,7 +134,7 @@ class Aggregation(SavableModel):
         """Estimate the annotators and the state of each item, without setting a result."""
         check_parameters(self)
         model = self._make_model(problem)
-        return model, self._alternate(problem, model, model.initial_state(problem), warm=False)
+        return model, self._alternate(problem, model, warm=False)
 
     def conclude(self, problem: CrowdProblem, model: EMModel, state: Tensor) -> None:
         """Set the result of `estimate`, given the problem of all items and their states."""
@@ -147,7 +147,7 @@ class Aggregation(SavableModel):
         """Fit labels that are indexed already, for methods made of several; no warnings."""
         with unchanged_unless_done(self):
             model = self._make_model(problem)
-            self._iterate(problem, model, model.initial_state(problem), warm=False)
+            self._iterate(problem, model, warm=False)
         return self
 
     def partial_fit(self, table: LabelTable) -> Self:
@@ -220,18 +220,21 @@ class Aggregation(SavableModel):
     def _has_converged(self, problem: CrowdProblem, states: list[Tensor], gain: float) -> bool:
         return True
 
-    def _iterate(self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool) -> None:
-        state = self._alternate(problem, model, state, warm=warm)
-        self._set_result(problem, model, state)
+    def _iterate(
+        self, problem: CrowdProblem, model: EMModel, start: Tensor | None = None, *, warm: bool
+    ) -> None:
+        self._set_result(problem, model, self._alternate(problem, model, start, warm=warm))
 
     def _alternate(
-        self, problem: CrowdProblem, model: EMModel, state: Tensor, *, warm: bool
+        self, problem: CrowdProblem, model: EMModel, start: Tensor | None = None, *, warm: bool
     ) -> Tensor:
         """Alternate between items and annotators, and return the states (n_items, n_states)."""
+        state = model.initial_state(problem) if start is None else start
         comparable = problem.is_comparable
         max_iter = self._limit(warm=warm) if comparable else 1
         objective = [-np.inf]
-        converged, initial = False, state
+        # Of a large table, states that are no longer needed are gigabytes.
+        converged, initial = False, None if comparable else state
         while len(objective) <= max_iter and not converged:
             model.m_step(problem, state)
             before = state
@@ -245,7 +248,7 @@ class Aggregation(SavableModel):
         report_stage("Estimating, iteration", self.n_iter_, self.n_iter_)
         self.converged_ = converged or not comparable
         # If nothing compares annotators, an iteration would decide who is correct from noise.
-        return model.all_states(problem, state) if comparable else initial
+        return model.all_states(problem, state) if initial is None else initial
 
     def _conclude(
         self, problem: CrowdProblem, model: EMModel, state: Tensor

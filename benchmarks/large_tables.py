@@ -89,8 +89,9 @@ def measure(labels: Path, method: str | None, max_iter: int | None, source: Path
         "seconds": round(seconds, 2),
         "gigabytes": _gigabytes(used),
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
-        "iterations": run["learned"]["n_iter_"],
-        "labels": run["counts"]["labels"],
+        # Earlier versions describe a run in another way.
+        "iterations": run.get("learned", {}).get("n_iter_"),
+        "labels": run.get("counts", {}).get("labels"),
     }
 
 

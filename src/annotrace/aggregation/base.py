@@ -22,7 +22,7 @@ from annotrace.crowd.em_threads import measured_threads
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.result import CrowdResult
 from annotrace.errors import InputError
-from annotrace.estimators import check_fitted, unfitted_copy
+from annotrace.estimators import check_fitted, convergence_warning, unfitted_copy
 from annotrace.labels.gold import Gold, known_classes
 from annotrace.labels.matching import merge_tables
 from annotrace.labels.table import LabelTable
@@ -354,12 +354,10 @@ class IterativeAggregation(Aggregation):
         return gain <= self.tol * max(problem.n_labels, FEW)
 
     def _warn(self) -> None:
-        from sklearn.exceptions import ConvergenceWarning
-
         warnings.warn(
             f"{type(self).__name__} had not converged after {self.max_iter} iterations: increase "
             f"`max_iter`, or accept a coarser result with `tol` above {self.tol:g}.",
-            ConvergenceWarning,
+            convergence_warning(),
             stacklevel=3,
         )
 

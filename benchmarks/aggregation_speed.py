@@ -76,16 +76,20 @@ def load_function(path: Path, name: str):
     return getattr(module, name)
 
 
-class Memory:
-    """Peak memory of a block, above what was in use before it."""
+class Usage:
+    """Time of a block, and its peak memory above what was in use before it."""
 
-    def __enter__(self) -> Memory:
+    def __enter__(self) -> Usage:
         Path("/proc/self/clear_refs").write_text("5")
         self._before = self._read("VmRSS")
+        self._started = time.perf_counter(), time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.megabytes = self._read("VmHWM") - self._before
+        now = time.perf_counter(), time.process_time()
+        seconds, cpu_seconds = (end - start for end, start in zip(now, self._started, strict=True))
+        megabytes = self._read("VmHWM") - self._before
+        self.row = {"seconds": seconds, "cpu_seconds": cpu_seconds, "megabytes": megabytes}
 
     @staticmethod
     def _read(field: str) -> float:
@@ -109,14 +113,11 @@ def run_ours(path: Path, method: str) -> dict:
     sizes = dict(zip(("n_items", "n_annotators", "n_classes"), data["sizes"].tolist(), strict=True))
     table = LabelTable.from_codes(data["item"], data["annotator"], data["label"], **sizes)
     given = {} if method in WITH_DEFAULTS else {"max_iter": ITERATIONS, "tol": 0}
-    with Memory() as memory:
-        started = time.perf_counter()
+    with Usage() as usage:
         model = make(method, **given).fit(table)
-        seconds = time.perf_counter() - started
     return {
         "accuracy": float((model.predict() == data["truth"]).mean()),
-        "seconds": seconds,
-        "megabytes": memory.megabytes,
+        **usage.row,
         "iterations": model.n_iter_,
         "version": f"torch {torch.__version__}, {torch.get_num_threads()} threads",
     }
@@ -128,14 +129,11 @@ def run_reference(path: Path, reference: str) -> dict:
 
     data, ds_scipy = np.load(path), load_function(Path(reference), "ds_scipy")
     item, annotator, label, truth = (data[k] for k in ("item", "annotator", "label", "truth"))
-    with Memory() as memory:
-        started = time.perf_counter()
+    with Usage() as usage:
         posterior, _ = ds_scipy(item, annotator, label, *data["sizes"].tolist(), iters=ITERATIONS)
-        seconds = time.perf_counter() - started
     return {
         "accuracy": float((posterior.argmax(1) == truth).mean()),
-        "seconds": seconds,
-        "megabytes": memory.megabytes,
+        **usage.row,
         "iterations": ITERATIONS,
         "version": f"scipy {scipy.__version__}",
     }

@@ -1,14 +1,16 @@
 """That scikit-learn takes an `Estimator` for one of its own."""
 
+import sys
+
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from annotrace.aggregation import DawidSkene
 from annotrace.errors import InputError
-from annotrace.estimators import check_fitted, unfitted_copy
+from annotrace.estimators import check_fitted, convergence_warning, unfitted_copy
 from annotrace.labels import LabelTable
 
 TABLE = LabelTable.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1])
@@ -37,6 +39,13 @@ def test_whether_it_is_fitted_is_known(check):
 def test_it_has_the_tags_of_an_estimator():
     assert get_tags(DawidSkene()).requires_fit
     assert get_tags(DawidSkene()).estimator_type is None
+
+
+def test_the_warning_is_that_of_scikit_learn_if_somebody_may_filter_it(monkeypatch):
+    assert convergence_warning() is ConvergenceWarning
+    monkeypatch.delitem(sys.modules, "sklearn.exceptions")
+    assert convergence_warning() is UserWarning
+    assert issubclass(ConvergenceWarning, UserWarning)
 
 
 def test_an_unknown_parameter_changes_nothing():

@@ -246,16 +246,18 @@ def test_optional_packages_are_not_imported_at_once(module):
     assert done.stdout.split() == []
 
 
-def test_a_small_table_is_aggregated_without_what_takes_long_to_import(tmp_path):
+@pytest.mark.parametrize("options", [[], ["--method", "dawid-skene", "--max-iter", "1"]])
+def test_a_small_table_is_aggregated_without_what_takes_long_to_import(options, tmp_path):
     """scikit-learn alone takes half as long as all of it: it is for what fails, or is trained."""
     labels = tmp_path / "labels.csv"
     rows = (f"{item},{who},{'ab'[item % 2]}" for item in range(20) for who in "xyz")
     labels.write_text("\n".join(["item,annotator,label", *rows]))
-    slow = ("sklearn", "pandas", "scipy.stats", "scipy.optimize", "scipy.cluster", "matplotlib")
+    slow = ["sklearn", "pandas", "narwhals", "matplotlib", "PIL"]
+    slow += [f"scipy.{part}" for part in ("stats", "optimize", "cluster", "linalg", "spatial")]
+    arguments = ["aggregate", str(labels), "--out", str(tmp_path / "run"), *options]
     code = (
         "import sys; from annotrace.cli.main import main; "
-        f"main(['aggregate', {str(labels)!r}, '--out', {str(tmp_path / 'run')!r}], "
-        "standalone_mode=False); "
+        f"main({arguments!r}, standalone_mode=False); "
         f"print(*sorted(set({slow!r}) & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

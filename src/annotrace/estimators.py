@@ -7,6 +7,7 @@ imported when it is needed.
 
 from __future__ import annotations
 
+import sys
 from copy import deepcopy
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,3 +88,12 @@ def check_fitted(model: Any) -> None:
     raise NotFittedError(
         f"This {type(model).__name__} instance is not fitted yet: call `fit` first."
     )
+
+
+def convergence_warning() -> type[Warning]:
+    """Return scikit-learn's `ConvergenceWarning`, or its base class if that is not imported.
+
+    Whoever filters the warning has imported it; for others it would take longer than many a fit.
+    """
+    loaded = sys.modules.get("sklearn.exceptions")
+    return UserWarning if loaded is None else loaded.ConvergenceWarning

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from annotrace.crowd import LabelIndex
+from annotrace.crowd import LabelIndex, label_index
 from annotrace.crowd.label_index import FLOAT64_UP_TO
 from annotrace.labels import LabelTable
 
@@ -29,7 +29,10 @@ def make_index(codes, kind):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", ["plain", "tabulated", "table"])
 @pytest.mark.parametrize("n_states", [3, 6])
-def test_sums_are_those_of_a_loop(codes, kind, n_states, dtype):
+@pytest.mark.parametrize("part", [label_index.LARGE, 10, 1])
+def test_sums_are_those_of_a_loop(codes, kind, n_states, dtype, part, monkeypatch):
+    """Also if more than a part of the numbers are summed in parts."""
+    monkeypatch.setattr(label_index, "LARGE", part)
     labels = make_index(codes, kind)
     start = torch.randn(N_ROWS, n_states, dtype=dtype)
     matrices = torch.randn(N_ANNOTATORS, n_states, N_CLASSES, dtype=dtype)

@@ -185,6 +185,19 @@ def columns_of(pairs):
     return pairs.first, pairs.second, pairs.n_shared, pairs.kappa
 
 
+@pytest.mark.parametrize("least", [9, 20, 60])
+def test_pairs_who_share_few_items_can_be_left_out(least):
+    rng = np.random.default_rng(0)
+    # The first annotators label most: pairs share from one item to many.
+    annotator = np.minimum(rng.geometric(0.2, 900) - 1, 11)
+    table = LabelTable.from_codes(rng.integers(0, 90, 900), annotator, rng.integers(0, 3, 900))
+    everyone, some = pairwise_kappa(table), pairwise_kappa(table, min_shared=least)
+    enough = everyone.n_shared >= least
+    assert 0 < enough.sum() < len(enough)
+    for name in ("first", "second", "n_shared", "kappa"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(everyone, name)[enough])
+
+
 def test_of_many_annotators_some_are_drawn_with_all_items_that_they_share():
     table = crowd(3000, 60, 5)
     every = pairwise_kappa(table, max_pairs=None)

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 from fitted_crowds import with_classifier
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 
 from annotrace.diagnosis import dominance_margins
 from annotrace.diagnosis.identifiability import (
@@ -45,6 +47,29 @@ def test_groups_are_numbered_by_their_labels():
     assert connected_groups(table).tolist() == [1, 1, -1, 0, 0, -1]
     # Gold items 1 and 4 connect those who labelled them.
     assert connected_groups(table, np.isin(np.arange(5), [1, 4])).tolist() == [0, 0, -1, 0, 0, -1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_groups_are_the_connected_components_of_annotators_who_share_items(seed):
+    rng = np.random.default_rng(seed)
+    n_items, n_annotators, n_labels = 60, 50, 90
+    item, annotator = rng.integers(0, n_items, n_labels), rng.integers(0, n_annotators, n_labels)
+    table = LabelTable.from_codes(item, annotator, [0] * n_labels, n_annotators=n_annotators)
+    labelled = csr_matrix((np.ones(n_labels), (annotator, item)), (n_annotators, n_items))
+    _, component = connected_components(labelled @ labelled.T, directed=False)
+    groups, active = connected_groups(table), np.unique(annotator)
+    same = component[active, None] == component[active]
+    np.testing.assert_array_equal(groups[active, None] == groups[active], same)
+    assert sorted(set(groups[active].tolist())) == list(range(groups.max() + 1))
+
+
+def test_annotators_in_a_row_are_one_group():
+    """Each shares an item with the next only, in an order that has nothing to do with the row."""
+    row = np.random.default_rng(0).permutation(2000)
+    table = LabelTable.from_codes(
+        np.repeat(np.arange(1999), 2), np.stack([row[:-1], row[1:]], axis=1).ravel(), [0] * 3998
+    )
+    assert not connected_groups(table).any()
 
 
 def test_separation_is_zero_if_all_see_all_classes_and_one_if_the_crowd_is_split():

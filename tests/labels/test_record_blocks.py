@@ -133,6 +133,66 @@ def test_blocks_end_outside_of_quotes(tmp_path, in_blocks):
         list(blocks_of(path, quoted=True))
 
 
+def corrupt(path):
+    content = bytearray(path.read_bytes())
+    content[100:-200] = b"\xff" * len(content[100:-200])
+    path.write_bytes(content)
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+BROKEN = {
+    "a corrupt page": ("labels.parquet", corrupt, "is a damaged parquet file .* Copy or export"),
+    "cut parquet": ("labels.parquet", truncate, "is a damaged parquet file .* Copy or export"),
+    "cut csv": (
+        "labels.csv",
+        truncate,
+        r"row \d+: expected 4 fields .* but got 3 .* Add or remove",
+    ),
+    "an empty file": (
+        "labels.csv",
+        lambda path: path.write_bytes(b""),
+        "is empty. .* leave it out",
+    ),
+    "a header only": (
+        "labels.csv",
+        lambda path: path.write_text("item,annotator,label,time\n"),
+        "no rows below it. .* leave it out",
+    ),
+    "no rows": (
+        "labels.parquet",
+        lambda path: pl.read_parquet(path).clear().write_parquet(path),
+        "has no rows. .* leave it out",
+    ),
+    "another column": (
+        "labels.parquet",
+        lambda path: pl.read_parquet(path).rename({"time": "date"}).write_parquet(path),
+        r"have different columns \('date', 'time' .* give them the same columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize("kind", BROKEN)
+def test_one_broken_file_of_a_folder_is_named_with_the_remedy(
+    kind, blocks, frame, tmp_path, in_blocks
+):
+    name, damage, message = BROKEN[kind]
+    for folder in "abc":
+        (tmp_path / folder).mkdir()
+        WRITERS[name](frame, tmp_path / folder / name)
+    damage(tmp_path / "b" / name)
+    if blocks:
+        in_blocks()
+    broken = str(tmp_path / "b" / name)
+    for paths in (tmp_path, f"{tmp_path}/*/*"):
+        with pytest.raises(InputError, match=rf"(?s)^{broken}\b.*{message}") as raised:
+            LabelTable.read(paths)
+        assert "\n" not in str(raised.value)
+
+
 def test_a_pattern_without_files_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"\*.csv: no file matches this pattern"):
         LabelTable.read(tmp_path / "*.csv")

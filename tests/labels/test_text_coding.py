@@ -2,7 +2,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from annotrace.labels.text_coding import PART, SHORT, as_text_array, encode_series, encode_texts
+from annotrace.labels.text_coding import (
+    PART,
+    SHORT,
+    as_text_array,
+    encode_series,
+    encode_texts,
+    first_rows,
+)
 
 
 @pytest.mark.parametrize("n_repeats", [1, SHORT])
@@ -43,3 +50,25 @@ def test_names_that_do_not_appear_in_the_order_of_their_categories_are_sorted():
 
 def test_no_parts_have_no_names():
     assert len(encode_texts([]).codes) == len(encode_texts([]).names) == 0
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@pytest.mark.parametrize("start", [0, 40])
+def test_the_first_row_of_each_new_code(start, in_order):
+    """Whether or not larger codes appear later, with empty cells, across blocks of rows."""
+    codes = np.repeat(np.arange(PART // 50 + 9, dtype=np.int32), 60)
+    codes[::7] = -1
+    if not in_order:
+        codes = np.random.default_rng(0).permutation(codes)
+    listed = codes.tolist()
+    wanted = {code: row for row, code in reversed(list(enumerate(listed))) if code >= start}
+    assert first_rows(codes, start).tolist() == [wanted[code] for code in sorted(wanted)]
+
+
+@pytest.mark.parametrize("repeats_first", [True, False])
+def test_a_column_whose_start_is_unlike_the_rest(repeats_first):
+    """Only the start of a column is searched for equal texts in a row."""
+    runs, distinct = ["a", "a", "a", "b"] * PART, [str(k) for k in range(SHORT)]
+    values = runs + distinct if repeats_first else distinct * (PART // SHORT + 1) + runs
+    coded = encode_texts([pl.Series(values)])
+    assert (coded.codes.tolist(), coded.names.tolist()) == by_dictionary(values)

@@ -111,7 +111,7 @@ class Ensemble(Hierarchical):
         """Return the posterior of the ensemble, shape (n_items, n_classes)."""
         alone = by_class(state, problem.shape[1]).sum(1)
         by_model = _raise_rare_classes(problem, alone)
-        both = (by_model + VOTE_WEIGHT * vote_until_stable(problem)) / (1 + VOTE_WEIGHT)
+        both = vote_until_stable(problem).mul_(VOTE_WEIGHT).add_(by_model).div_(1 + VOTE_WEIGHT)
         solution = Solution(problem, alone)
         self.excess_agreement_ = solution.excess_agreement(solution.doubted())
         weight = float(expit((self.excess_agreement_ - EXCESS) / GRADUAL))
@@ -174,7 +174,8 @@ def _with_posterior(state: Tensor, posterior: Tensor, distrust: float) -> Tensor
     As far as the model is not trusted all items are clear: it calls those doubtful on which a crowd
     divides.
     """
-    levels = by_class(state, posterior.shape[1]) + 1e-12
-    shares = (1 - distrust) * levels / levels.sum(1, keepdim=True)
+    shares = by_class(state, posterior.shape[1]) + 1e-12
+    total = shares.sum(1, keepdim=True)
+    shares.mul_(1 - distrust).div_(total)
     shares[:, 0] += distrust
-    return (shares * posterior[:, None]).reshape(state.shape)
+    return shares.mul_(posterior[:, None]).reshape(state.shape)

@@ -47,7 +47,7 @@ def leading_classes(votes: Tensor) -> Tensor:
         Rows sum to one.
     """
     highest = (votes >= votes.amax(1, keepdim=True) - 1e-9).to(votes.dtype)
-    return highest / highest.sum(1, keepdim=True)
+    return highest.div_(highest.sum(1, keepdim=True))
 
 
 class WeightedVoteModel(MatrixEMModel):
@@ -87,7 +87,7 @@ class WeightedVoteModel(MatrixEMModel):
         # Negative votes count for all other classes.
         votes -= votes.amin(1, keepdim=True).clamp(max=0)
         total = votes.sum(1, keepdim=True)
-        shares = torch.where(total > 0, votes / total.clamp(min=SMALLEST), 1 / self.n_classes)
+        shares = votes.div_(total.clamp(min=SMALLEST)).masked_fill_(total <= 0, 1 / self.n_classes)
         shares[problem.uninformed] = self.prior
         return problem.set_gold(shares)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from annotrace.crowd.label_pairs import labels_of
 from annotrace.errors import InputError
 from annotrace.labels.table import LabelTable
 from annotrace.labels.vocabulary import Codes, as_names, look_up
+
+Counts: TypeAlias = NDArray[np.int64]
 
 # Two annotators who share one item have no kappa if they agree, and 0 if they do not: a mean over
 # such pairs would count disagreements only. With 22 shared items the mean kappa of simulated crowds
@@ -52,9 +54,9 @@ def krippendorff_alpha(table: LabelTable) -> float:
     K. Krippendorff, Computing Krippendorff's alpha-reliability, 2011: the nominal metric.
     """
     agreeing, by_class = 0.0, np.zeros(table.n_classes)
-    for votes, n_votes in _paired_votes(table):
-        agreeing += (votes * (votes - 1) / (n_votes - 1)).sum()
-        by_class += votes.sum(0)
+    for n_agreeing, n_labels, of_class in _agreeing_pairs(table):
+        agreeing += (n_agreeing / (n_labels - 1)).sum()
+        by_class += of_class
     total = by_class.sum()
     by_chance = (total**2 - (by_class**2).sum()) / (total - 1)
     return float(1 - (total - agreeing) / by_chance) if by_chance > 0 else float("nan")
@@ -80,10 +82,10 @@ def fleiss_kappa(table: LabelTable) -> float:
     1971.
     """
     agreeing, by_class, n_items = 0.0, np.zeros(table.n_classes), 0
-    for votes, n_votes in _paired_votes(table):
-        agreeing += (votes * (votes - 1) / (n_votes * (n_votes - 1))).sum(1).sum()
-        by_class += votes.sum(0)
-        n_items += len(votes)
+    for n_agreeing, n_labels, of_class in _agreeing_pairs(table):
+        agreeing += (n_agreeing / (n_labels * (n_labels - 1))).sum()
+        by_class += of_class
+        n_items += len(n_labels)
     observed = agreeing / n_items
     by_chance = np.square(by_class / by_class.sum()).sum()
     return float((observed - by_chance) / (1 - by_chance)) if by_chance < 1 else float("nan")
@@ -158,7 +160,9 @@ class PairwiseKappa:
         return float(np.average(self.kappa[known], weights=self.n_shared[known]))
 
 
-def pairwise_kappa(table: LabelTable, max_pairs: int | None = MAX_PAIRS) -> PairwiseKappa:
+def pairwise_kappa(
+    table: LabelTable, max_pairs: int | None = MAX_PAIRS, *, min_shared: int = 1
+) -> PairwiseKappa:
     """Return Cohen's kappa of every two annotators who share an item.
 
     Memory grows with the pairs of labels of the same item, not with pairs of annotators.
@@ -170,10 +174,15 @@ def pairwise_kappa(table: LabelTable, max_pairs: int | None = MAX_PAIRS) -> Pair
     max_pairs : int or None
         If there are more pairs of labels of the same item, annotators are drawn at random, always
         the same, so that about as many pairs are compared; or items, if the annotators are few.
+    min_shared : int
+        Pairs of annotators who share fewer items are left out. Of large crowds they are most pairs.
     """
     table, sampled, n_compared = _sample(table, max_pairs)
     left, right = _label_pairs(table)
     key = table.annotator[left].astype(np.int64) * table.n_annotators + table.annotator[right]
+    if min_shared > 1:
+        kept = _is_frequent(key, min_shared)
+        left, right, key = left[kept], right[kept], key[kept]
     distinct, pair = np.unique(key, return_inverse=True)
     first, second = np.divmod(distinct, max(table.n_annotators, 1))
     n_shared = np.bincount(pair, minlength=len(distinct))
@@ -185,6 +194,12 @@ def pairwise_kappa(table: LabelTable, max_pairs: int | None = MAX_PAIRS) -> Pair
         )
     found = first.astype(np.int32), second.astype(np.int32), n_shared, kappa
     return PairwiseKappa(*found, sampled, n_compared)
+
+
+def _is_frequent(key: NDArray[np.int64], least: int) -> NDArray[np.bool_]:
+    """Whether each key occurs at least so many times."""
+    distinct, n_times = np.unique(key, return_counts=True)
+    return np.isin(key, distinct[n_times >= least])
 
 
 def _sample(table: LabelTable, max_pairs: int | None) -> tuple[LabelTable, str, int]:
@@ -203,24 +218,31 @@ def _sample(table: LabelTable, max_pairs: int | None) -> tuple[LabelTable, str, 
     return labels_of(table, drawn), "annotators", int(drawn.sum())
 
 
-def _paired_votes(table: LabelTable) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Iterate over votes of items with two labels or more and their numbers.
+def _agreeing_pairs(table: LabelTable) -> Iterator[tuple[Counts, Counts, Counts]]:
+    """Iterate over blocks of items with two labels or more.
 
-    Blocks of arrays (n, n_classes) and (n, 1).
+    Yields
+    ------
+    n_agreeing : ndarray of shape (n,)
+        Ordered pairs of equal labels of each item.
+    n_labels : ndarray of shape (n,)
+    of_class : ndarray of shape (n_classes,)
+        Labels of each class in the block.
     """
-    is_paired = table.labels_per_item() >= 2
-    if not is_paired.any():
+    n_labels = table.labels_per_item()
+    if n_labels.max(initial=0) < 2:
         raise InputError("Expected items with two labels or more, but there are none to compare.")
     for items, _ in table.blocks():
-        votes = table.votes(items)[is_paired[items]].astype(np.float64)
-        yield votes, votes.sum(1, keepdims=True)
+        votes, is_paired = table.votes(items), n_labels[items] >= 2
+        n_agreeing = np.einsum("ik,ik->i", votes, votes) - n_labels[items]
+        yield n_agreeing[is_paired], n_labels[items][is_paired], is_paired @ votes
 
 
 def _label_pairs(table: LabelTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows of every two labels of one item by two annotators, ordered by annotator."""
     rows = _compared_labels(table)
     item, annotator = table.item[rows], table.annotator[rows]
-    following = np.searchsorted(item, item, side="right") - np.arange(len(rows)) - 1
+    following = np.cumsum(np.bincount(item))[item] - np.arange(len(rows)) - 1
     left = np.repeat(np.arange(len(rows)), following)
     right = left + 1 + np.arange(len(left)) - np.repeat(np.cumsum(following) - following, following)
     ahead, behind = annotator[left] < annotator[right], annotator[left] > annotator[right]

@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_matrix
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import pdist, squareform
+from scipy.sparse import csr_matrix
 
 from annotrace.crowd.beta_interval import TWO_SIDED_90
 from annotrace.crowd.skills import AnnotatorPosterior
@@ -114,14 +112,15 @@ def connected_groups(
 def _join(own: NDArray[np.int64], one: Codes, other: Codes) -> NDArray[np.int64]:
     """Join the groups of pairs of annotators; a group is named after its first annotator."""
     ends = np.broadcast_arrays(own[one], own[other])
-    apart = ends[0] != ends[1]
-    if not apart.any():
-        return own
-    links = coo_array((np.ones(apart.sum()), tuple(end[apart] for end in ends)), (len(own),) * 2)
-    _, component = connected_components(links, directed=False)
-    _, first = np.unique(component, return_index=True)
-    joined: NDArray[np.int64] = first[component][own]
-    return joined
+    # Each group joins an earlier one that it is paired with, until no pair is apart.
+    while (apart := ends[0] != ends[1]).any():
+        left, right = (end[apart] for end in ends)
+        first = np.arange(len(own))
+        np.minimum.at(first, np.maximum(left, right), np.minimum(left, right))
+        while (first[first] != first).any():
+            first = first[first]
+        own, ends = first[own], (first[left], first[right])
+    return own
 
 
 class Overlap(NamedTuple):
@@ -201,8 +200,7 @@ def class_distances(mean_confusion: NDArray[Any]) -> NDArray[np.float64]:
 
     The total variation distance between two rows of the mean matrix: 0 if both are reported alike.
     """
-    distances: NDArray[np.float64] = squareform(pdist(mean_confusion, "cityblock")) / 2
-    return distances
+    return np.array([abs(mean_confusion - row).sum(axis=1) / 2 for row in mean_confusion])
 
 
 def best_names(mean_confusion: NDArray[Any]) -> NDArray[np.int64]:

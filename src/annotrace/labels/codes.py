@@ -99,10 +99,12 @@ def item_offsets(item: Codes, n_items: int) -> NDArray[np.int64]:
     """Return where the labels of each item start in sorted columns, shape (n_items + 1,)."""
     offsets = np.zeros(n_items + 1, np.int64)
     for start in range(0, len(item), BLOCK):
-        part = item[start : start + BLOCK]
-        first, last = int(part[0]), int(part[-1])
-        offsets[first + 1 : last + 2] += np.bincount(part - first)
-    return np.cumsum(offsets, out=offsets)
+        part = item[start : start + BLOCK + 1]
+        ends = start + 1 + np.flatnonzero(part[1:] != part[:-1])
+        offsets[item[ends - 1] + 1] = ends
+    offsets[item[-1:] + 1] = len(item)
+    # An item without labels ends where the previous one does.
+    return np.maximum.accumulate(offsets, out=offsets)
 
 
 def count_codes(codes: Codes, size: int) -> NDArray[np.int64]:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from annotrace.errors import InputError
 from annotrace.labels.columns import check_distinct
 from annotrace.labels.documents import Document, FileType
-from annotrace.labels.files import decode_text, is_packed, read_bytes
+from annotrace.labels.files import BOM, EXPORT_OR_OMIT, decode_text, is_packed, read_bytes
 from annotrace.labels.formulas import unguard_names, unguard_texts
 from annotrace.labels.record_blocks import record_blocks, sheet_of_blocks
 from annotrace.labels.sheets import Sheet
-from annotrace.labels.text_coding import encode_series
+from annotrace.labels.text_coding import encode_text
 from annotrace.limits import LABEL_LIMITS, Limits
 
 Row: TypeAlias = tuple[int, list[str]]
@@ -37,7 +37,7 @@ class TextTable(NamedTuple):
         return Sheet(
             source,
             self.frame.columns,
-            lambda name: encode_series(self.frame[name]),
+            lambda name: encode_text(self.frame[name]),
             lambda row, name: f"{source}, row {self.row_numbers[row]}, column {name!r}",
             lambda name: iter([self.frame[name]]),
         )
@@ -85,32 +85,37 @@ def large_sheet(path: Path) -> Sheet | None:
         A file that is not packed.
     """
     try:
-        header = next(record_blocks(path, quoted=True)).split(b"\n", 1)[0].rstrip(b"\r")
-        separator, _ = _likely_separator(header.decode())
-        names = unguard_names(next(csv.reader([header.decode()], delimiter=separator)))
+        start = next(record_blocks(path, quoted=True))
+        header = start[: start.index(b"\n")].rstrip(b"\r").decode()
+        separator, _ = _likely_separator(header)
+        names = unguard_names(next(csv.reader([header], delimiter=separator)))
         check_distinct(names, str(path))
-        frames = (_read_fast(block, names, separator) for block in _with_header(path, header))
+        frames = (
+            _read_fast(block, names, separator, has_header=is_first)
+            for block, is_first in _blocks(path)
+        )
         if any(frame is None for frame in frames):
             return None
     except (ValueError, StopIteration, csv.Error):
         return None
 
     def read(name: str) -> Iterator[Any]:
-        for block in _with_header(path, header):
-            frame = _read_fast(block, names, separator)
-            yield unguard_texts(frame.select(name)).to_series()
+        import polars as pl
+
+        options: Any = {"separator": separator, "columns": [names.index(name)]}
+        for block, is_first in _blocks(path):
+            frame = pl.read_csv(block, has_header=is_first, infer_schema=False, **options)
+            yield unguard_texts(frame).to_series()
 
     return sheet_of_blocks(
         str(path), names, read, lambda row, name: f"{path}, row {row + 2}, column {name!r}"
     )
 
 
-def _with_header(path: Path, header: bytes) -> Iterator[bytes]:
-    """Iterate over the blocks of a file, each with the header as its first line."""
-    blocks = record_blocks(path, quoted=True)
-    yield next(blocks).rstrip(b"\r\n")
-    for block in blocks:
-        yield header + b"\n" + block.rstrip(b"\r\n")
+def _blocks(path: Path) -> Iterator[tuple[bytes, bool]]:
+    """Iterate over the blocks of a file, and whether a block begins with the header."""
+    for place, block in enumerate(record_blocks(path, quoted=True)):
+        yield _without_blank_end(block), place == 0
 
 
 def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -> TextTable:
@@ -118,18 +123,12 @@ def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -
 
     `source` names the file in messages. An empty cell is null or "".
     """
-    text = decode_text(content, source)
-    separator = _find_separator(text, source, limits)
-    header = _read_header(text, separator, source, limits)
-    if not header:
-        raise InputError(f"{source} is empty.")
-    header = unguard_names(header)
-    check_distinct(header, source)
-    content = content.removeprefix("\ufeff".encode()).rstrip(b"\r\n")
-    frame = _read_fast(content, header, separator)
+    content = content.removeprefix(BOM)
+    header, separator = _read_header(content, source, limits)
+    frame = _read_fast(_without_blank_end(content), header, separator)
     if frame is not None:
         return TextTable(unguard_texts(frame), np.arange(2, len(frame) + 2))
-    rows = list(_records(text, separator, source, limits))[1:]
+    rows = list(_records(decode_text(content, source), separator, source, limits))[1:]
     for number, row in rows:
         if len(row) != len(header):
             raise InputError(
@@ -140,20 +139,26 @@ def read_delimited(content: bytes, source: str, limits: Limits = LABEL_LIMITS) -
     return table_from_rows(header, rows, source)
 
 
-def _find_separator(text: str, source: str, limits: Limits) -> str:
-    line = re.search(r"[^\r\n]+", text)
-    separator, n_columns = _likely_separator(line[0] if line else "")
+def _read_header(content: bytes, source: str, limits: Limits) -> tuple[list[str], str]:
+    """Return the first record that is not blank, and the separator; decode no more than needed."""
+    first = re.search(rb"[^\r\n]+", content)
+    line = decode_text(content[: first.end()] if first else content, source).lstrip("\r\n")
+    separator, n_columns = _likely_separator(line)
     limits.check_columns(n_columns, source)
-    return separator
+    # A name may contain a line feed.
+    text = line if line.count('"') % 2 == 0 else decode_text(content, source)
+    _, header = next(_records(text, separator, source, limits), (0, []))
+    if not header:
+        raise InputError(f"{source} is empty. {EXPORT_OR_OMIT}")
+    header = unguard_names(header)
+    check_distinct(header, source)
+    return header, separator
 
 
-def _read_header(text: str, separator: str, source: str, limits: Limits) -> list[str]:
-    """Return the first record that is not blank; [] if there is none."""
-    line = re.match(r"[\r\n]*([^\r\n]*)", text)
-    # A name may contain a line feed; the text is copied only then.
-    is_whole = line is not None and line[1].count('"') % 2 == 0
-    start = line[0] if line is not None and is_whole else text
-    return next(_records(start, separator, source, limits), (0, []))[1]
+def _without_blank_end(content: bytes) -> bytes:
+    """Remove blank lines at the end; content without any is not copied."""
+    has_one_end = re.search(rb"[^\r\n]\r?\n?\Z", content[-3:])
+    return content if has_one_end else content.rstrip(b"\r\n")
 
 
 def _likely_separator(header: str) -> tuple[str, int]:
@@ -163,7 +168,9 @@ def _likely_separator(header: str) -> tuple[str, int]:
     return separator, unquoted.count(separator) + 1
 
 
-def _read_fast(content: bytes, header: list[str], separator: str) -> Any:
+def _read_fast(
+    content: bytes, header: list[str], separator: str, *, has_header: bool = True
+) -> Any:
     """Read with polars; return None if a row may have too few or too many fields.
 
     Polars refuses long rows but pads short ones, so that a shifted row would pass. No row is short
@@ -171,15 +178,18 @@ def _read_fast(content: bytes, header: list[str], separator: str) -> Any:
     """
     import polars as pl
 
+    if b"\0" in content:
+        return None
     try:
-        frame = pl.read_csv(content, separator=separator, infer_schema=False)
+        options: Any = {"separator": separator, "has_header": has_header}
+        frame = pl.read_csv(content, infer_schema=False, **options)
     except pl.exceptions.PolarsError:
         return None
     if frame.width != len(header) or len(frame) == 0:
         return None
     frame.columns = header
     if frame.to_series(-1).null_count():
-        expected = (len(header) - 1) * (len(frame) + 1)
+        expected = (len(header) - 1) * (len(frame) + has_header)
         if b'"' in content or content.count(separator.encode()) != expected:
             return None
     return frame
@@ -212,7 +222,7 @@ def table_from_rows(header: list[str], rows: list[Row], source: str) -> TextTabl
     import polars as pl
 
     if not rows:
-        raise InputError(f"{source} has a header and no rows below it.")
+        raise InputError(f"{source} has a header and no rows below it. {EXPORT_OR_OMIT}")
     numbers, cells = zip(*rows, strict=True)
     columns = zip(header, zip(*cells, strict=True), strict=False)
     frame = pl.DataFrame({name: pl.Series(values, dtype=pl.String) for name, values in columns})

@@ -27,6 +27,8 @@ SQLITE = b"SQLite format 3\x00"
 BINARY = (GZIP, PARQUET, NPY, ZIP, ARROW, SQLITE)
 
 BOM = b"\xef\xbb\xbf"
+EXPORT_OR_OMIT = "Copy or export it again, or leave it out."
+"""The remedy for a file without content, which is often one of several."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 2**20
@@ -190,7 +192,7 @@ def read_bytes(path: str | Path, limits: Limits = LABEL_LIMITS) -> bytes:
     with open_unpacked(path, limits) as file:
         content = file.read()
     if not content or content.isspace():
-        raise InputError(f"{path} is empty.")
+        raise InputError(f"{path} is empty. {EXPORT_OR_OMIT}")
     return content
 
 

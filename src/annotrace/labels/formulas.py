@@ -47,7 +47,8 @@ def _guard(texts: Any) -> Any:
 
 
 def _unguard(texts: Any) -> Any:
-    if not texts.str.contains(_GUARDED).any():
+    # To compare the first character is several times faster than to search a pattern.
+    if not texts.str.starts_with("'").any():
         return texts
     return texts.str.replace(_GUARDED, "$1")
 

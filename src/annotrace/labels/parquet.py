@@ -14,6 +14,7 @@ from annotrace.labels.columns import INDEX_COLUMN, has_item_column
 from annotrace.labels.documents import HEAD, Document, FileType, json_value
 from annotrace.labels.files import (
     ARROW,
+    EXPORT_OR_OMIT,
     PARQUET,
     damage_as_error,
     has_start,
@@ -40,7 +41,7 @@ def _open(path: Path, start: bytes, limits: Limits) -> Document | None:
     content, is_arrow = io.BytesIO(read_bytes(path, limits)), start.startswith(ARROW)
     frame = read_frame(content, path, "arrow" if is_arrow else "parquet", limits)
     if len(frame) == 0:
-        raise InputError(f"{path} has no rows.")
+        raise InputError(f"{path} has no rows. {EXPORT_OR_OMIT}")
     index = None if is_arrow else _read_range_index(content, len(frame))
     frame = name_classes(frame, _read_features(path, content, is_arrow))
     head = [record for _, record in frame_records(frame.head(HEAD))]
@@ -60,7 +61,7 @@ def _open_columns(path: Path, limits: Limits) -> Document:
         _check_frame(lazy, n_rows, packed_size, source, limits)
         index = _read_range_index(path, n_rows)
     if n_rows == 0:
-        raise InputError(f"{path} has no rows.")
+        raise InputError(f"{path} has no rows. {EXPORT_OR_OMIT}")
     features = _read_features(path, path, is_arrow=False)
     columns = ParquetColumns(
         path, lazy, n_rows, packed_size, limits, lambda frame: name_classes(frame, features)

@@ -6,10 +6,12 @@ with rows of different lengths, is read as a whole.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from annotrace.labels.files import BOM
 from annotrace.labels.sheets import Sheet
 from annotrace.labels.text_coding import encode_texts
 from annotrace.labels.vocabulary import Coded
@@ -36,17 +38,15 @@ def record_blocks(path: Path, *, quoted: bool) -> Iterator[bytes]:
         If a record is longer than a block, or is no text.
     """
     with path.open("rb") as file:
-        rest = file.read(3).removeprefix(b"\xef\xbb\xbf")
-        while read := file.read(BLOCK_BYTES):
-            block = rest + read
-            stop = _end_of_records(block, quoted)
-            if (stop == 0 and len(read) == BLOCK_BYTES) or b"\0" in read:
+        file.seek(len(BOM) if file.read(len(BOM)) == BOM else 0)
+        while block := file.read(BLOCK_BYTES):
+            is_last = len(block) < BLOCK_BYTES
+            stop = len(block) if is_last else _end_of_records(block, quoted)
+            if stop == 0 or b"\0" in block:
                 raise ValueError("a record is longer than a block, or is no text")
-            rest = block[stop:]
-            if stop:
+            file.seek(stop - len(block), os.SEEK_CUR)
+            if not block.isspace():
                 yield block[:stop]
-        if rest.strip():
-            yield rest
 
 
 def _end_of_records(block: bytes, quoted: bool) -> int:

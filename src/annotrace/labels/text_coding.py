@@ -21,13 +21,18 @@ def encode_series(series: Any) -> Coded:
     import narwhals as nw
 
     series = nw.from_native(series, series_only=True)
-    if series.dtype == nw.String and series.implementation.is_polars() and len(series) > SHORT:
-        return encode_texts([series.to_native()])
+    if series.dtype == nw.String and series.implementation.is_polars():
+        return encode_text(series.to_native())
     if series.dtype.is_integer() and not series.is_null().any():
         return Coded(*encode(series.to_numpy()))
     if series.dtype.is_temporal():
         series = series.cast(nw.String)
     return encode_values(series.to_list())
+
+
+def encode_text(texts: Any) -> Coded:
+    """Encode a polars series of text; nulls and "" are empty."""
+    return encode_texts([texts]) if len(texts) > SHORT else encode_values(texts.to_list())
 
 
 def encode_texts(parts: Iterable[Any]) -> Coded:
@@ -48,7 +53,7 @@ def encode_texts(parts: Iterable[Any]) -> Coded:
     rows, n_rows, n_names = [np.empty(0, np.int64)], 0, 0
     for part in parts:
         coded.append(_codes(part, kept.dtype))
-        first = _first_rows(coded[-1], n_names)
+        first = first_rows(coded[-1], n_names)
         new.append(part.gather(first))
         rows.append(first + n_rows)
         n_rows, n_names = n_rows + len(part), n_names + len(first)
@@ -79,7 +84,7 @@ def _codes(texts: Any, kind: Any) -> Codes:
     if filled.all():
         return _codes_of_runs(texts, kind)
     codes = np.full(len(texts), -1, np.int32)
-    codes[filled] = texts.filter(filled).cast(kind).to_physical().to_numpy()
+    codes[filled] = _categories(texts.filter(filled), kind)
     return codes
 
 
@@ -89,19 +94,37 @@ def _codes_of_runs(texts: Any, kind: Any) -> Codes:
     The labels of an item usually follow each other, and to code a text takes ten times as long as
     to compare it.
     """
-    begins = texts.ne_missing(texts.shift())
-    is_repeated = begins.sum() < len(texts) / 2
-    distinct = texts.filter(begins) if is_repeated else texts
-    codes: Codes = distinct.cast(kind).to_physical().to_numpy().astype(np.int32)
-    return codes[np.cumsum(begins.to_numpy(), dtype=np.int32) - 1] if is_repeated else codes
+    if not _has_runs(texts.head(PART)):
+        return _categories(texts, kind)
+    begins = _begins_run(texts)
+    codes = _categories(texts.filter(begins), kind)
+    return codes[np.cumsum(begins.to_numpy(), dtype=np.int32) - 1]
 
 
-def _first_rows(codes: Codes, start: int) -> NDArray[np.int64]:
-    """Return the first row of each code from `start` on."""
-    first = np.full(max(int(codes.max(initial=-1)) + 1 - start, 0), len(codes), np.int64)
-    for stop in range(len(codes), 0, -PART):
-        rows = np.arange(max(stop - PART, 0), stop)[::-1]
-        rows = rows[codes[rows] >= start]
-        # The last that is written stays, so that the first one is written last.
-        first[codes[rows] - start] = rows
-    return first
+def _has_runs(texts: Any) -> bool:
+    return bool(_begins_run(texts).sum() < len(texts) / 2)
+
+
+def _begins_run(texts: Any) -> Any:
+    return texts.ne_missing(texts.shift())
+
+
+def _categories(texts: Any, kind: Any) -> Codes:
+    codes: Codes = texts.cast(kind).to_physical().to_numpy().astype(np.int32)
+    return codes
+
+
+def first_rows(codes: Codes, start: int) -> NDArray[np.int64]:
+    """Return the first row of each code from `start` on, by code."""
+    found, highest = [np.empty(0, np.int64)], start - 1
+    for begin in range(0, len(codes), PART):
+        part = codes[begin : begin + PART]
+        reached = np.maximum.accumulate(np.append(np.int32(highest), part))
+        found.append(begin + np.flatnonzero(reached[1:] > reached[:-1]))
+        highest = int(reached[-1])
+    rows = np.concatenate(found)
+    if len(rows) == highest + 1 - start:
+        return rows
+    # Polars numbers categories as they appear, but does not promise it.
+    distinct, rows = np.unique(codes, return_index=True)
+    return rows[distinct >= start]

@@ -132,11 +132,11 @@ def agreement_of(table: LabelTable) -> list[Agreement]:
             "annotators are interchangeable, and every item counts the same",
         ),
     ]
-    return [*found, _cohen(pairwise_kappa(table))]
+    return [*found, _cohen(pairwise_kappa(table, min_shared=MIN_SHARED))]
 
 
 def _cohen(pairs: PairwiseKappa) -> Agreement:
-    if np.all(pairs.n_shared < MIN_SHARED):
+    if len(pairs.n_shared) == 0:
         among = f" of {pairs.n_compared:,} drawn at random" if pairs.sampled else ""
         meaning = f"no two annotators{among} share {MIN_SHARED} items"
         return Agreement("Cohen's kappa", None, meaning)

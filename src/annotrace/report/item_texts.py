@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from annotrace.data import TextSource, as_source
 from annotrace.errors import InputError, first_few
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import Names, look_up
+
+if TYPE_CHECKING:
+    from annotrace.data import TextSource
 
 SHORT = 200
 """Characters of a text that a table shows; the rest is shown on request."""
@@ -51,6 +53,8 @@ def texts_of(texts: Any, table: LabelTable) -> Texts:
     """
     if texts is None:
         return lambda item: []
+    from annotrace.data import TextSource, as_source
+
     source = as_source(texts)
     if not isinstance(source, TextSource):
         raise InputError(f"Expected `texts` to be texts, but got {type(texts).__name__}.")

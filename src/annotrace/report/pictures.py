@@ -8,15 +8,17 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from annotrace.data import ImageSource, open_images
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
+
+if TYPE_CHECKING:
+    from annotrace.data import ImageSource
 
 # From the code of an item to a data URI, or "" if it has no picture.
 Pictures: TypeAlias = Callable[[int], str]
@@ -37,6 +39,8 @@ def pictures_of(images: Any, table: LabelTable) -> Pictures:
     """
     if images is None:
         return lambda item: ""
+    from annotrace.data import ImageSource, open_images
+
     if isinstance(images, str | Path):
         images = open_images(images)
     if isinstance(images, ImageSource):

@@ -120,24 +120,25 @@ class ItemDependentEM(CrossFittedEM):
     def _iterate_regional(
         self, data: CrowdData, settings: Settings, strength: float
     ) -> list[Round]:
-        """Train networks on the posterior and fit annotators to labels in turn."""
+        """Train networks on the posterior and run the EM in turn, as often as before."""
         rounds: list[Round] = []
         n_rounds = self.n_rounds_
         self._expect_trainings(n_rounds)
-        for number in range(n_rounds):
-            if rounds and not self._has_time():
-                break
-            seed = settings.seed + SEED_STEP * (number + 1)
-            part = replace(settings, epochs=self.epochs_, seed=seed)
-            loss = self._posterior_loss(data, torch.from_numpy(self._posterior))
-            candidate = Candidate(**self.chosen_)
-            rounds.append(self._train_networks(data, candidate, part, loss, None))
+        while len(rounds) < n_rounds and (not rounds or self._has_time()):
+            rounds.append(self._learn_posterior(data, settings, len(rounds)))
             self._calibrate(data, self._average(rounds), strength)
             evidence, space = self._gather(data)
             held_out = held_out_fit(evidence, self.fold_, strength)
             self._posterior = held_out.posterior.double().numpy()
         self._keep_regional(fit_regional(evidence, strength), space, data.device)
         return rounds
+
+    def _learn_posterior(self, data: CrowdData, settings: Settings, number: int) -> Round:
+        """Train new networks, each on the posterior of the items outside its fold."""
+        seed = settings.seed + SEED_STEP * (number + 1)
+        part = replace(settings, epochs=self.epochs_, seed=seed)
+        loss = self._posterior_loss(data, torch.from_numpy(self._posterior))
+        return self._train_networks(data, Candidate(**self.chosen_), part, loss, None)
 
     def _calibrate(self, data: CrowdData, logits: Tensor, strength: float) -> None:
         """Set the temperature of new networks, and their out-of-fold predictions."""

@@ -14,7 +14,8 @@ votes and train for fewer epochs than by default.
 
 Where `item-dependent` finds that errors depend on the item, it trains networks in twice as many
 iterations; `crossfit` then has as many from the start. Where it finds no dependence, both methods
-do the same, and only one is fitted. The ceiling is the posterior by the true matrices and regions
+do the same, and only one is fitted. `same_settings` is `crossfit` with as many iterations as it
+is asked for. The ceiling is the posterior by the true matrices and regions
 beside the out-of-fold predictions of `crossfit`.
 
 Writes one JSON line per crowd, skips those that the file has, and prints the table; `--show` prints
@@ -179,9 +180,12 @@ def run(description: dict[str, Any], data: Path) -> dict[str, Any]:
         return at.make(method, **settings).fit(items.X, crowd.table)
 
     own = fit("item-dependent", N_ITER)
-    plain = own if own.strength_ is None else fit("crossfit", 2 * N_ITER)
+    plain = same = own
+    if own.strength_ is not None:
+        plain, same = (fit("crossfit", n_iter) for n_iter in (2 * N_ITER, N_ITER))
     return description | {
         "crossfit": accuracy(plain.posterior_, items),
+        "same_settings": accuracy(same.posterior_, items),
         "item-dependent": accuracy(own.posterior_, items),
         "ceiling": ceiling(items, crowd, plain.oof_proba_),
         "strength": own.strength_,

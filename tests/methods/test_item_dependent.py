@@ -51,6 +51,15 @@ def test_the_posterior_is_better_where_errors_depend_on_the_item(crowd, models):
     assert gain > 0.02
 
 
+def test_networks_learn_the_posterior_that_depends_on_the_item(models):
+    constant, dependent, _ = models
+    assert dependent.n_rounds_ == constant.n_rounds_ == QUICK["n_iter"]
+    again = len(dependent.history_) - len(constant.history_)
+    assert again == QUICK["n_iter"] * QUICK["epochs"]
+    assert not np.allclose(dependent.oof_proba_, constant.oof_proba_)
+    assert dependent.oof_proba_.argmax(1).tolist() != constant.oof_proba_.argmax(1).tolist()
+
+
 def test_new_items_are_judged_by_their_features(crowd, models):
     X, truth, _, _ = crowd
     constant, dependent, new = models

@@ -3,6 +3,7 @@ import pytest
 import torch
 from scipy.special import softmax
 
+from annotrace.methods.item_space import ItemSpace
 from annotrace.methods.regional_em import Evidence, choose_strength, fit_regional, held_out_fit
 from annotrace.simulate import (
     failing_regions,
@@ -43,6 +44,27 @@ def test_dependence_is_found_where_it_is_and_improves_the_posterior():
         np.mean(each.posterior.argmax(1).numpy() == truth) for each in (choice, constant)
     )
     assert found > plain + 0.02
+
+
+@pytest.mark.parametrize("shape", ["half-space", "ball"])
+def test_the_regions_in_which_annotators_were_made_to_fail_are_recovered(shape):
+    truth = np.arange(900) % 3
+    X = gaussian_features(truth, 3, accuracy=0.75, random_state=1)
+    able, guesses = (hammer_spammers(4, 3, skill, random_state=1) for skill in (0.9, 0.0))
+    regions = failing_regions(X, 4, shape=shape, random_state=1)
+    table = simulate_regional_labels(
+        truth, able, guesses, regions, labels_per_item=3, random_state=1
+    )
+    logits, rows = torch.from_numpy(2.0 * X.astype(np.float64)), torch.from_numpy(X)
+    items = ItemSpace(3).fit(rows)(rows)
+    gold = np.full(900, -1, np.int32)
+    given = Evidence(table.replace(truth=None), gold, logits, logits.softmax(1), items)
+    model = fit_regional(given, 0.1).annotators
+    annotator, item = (
+        torch.from_numpy(each).long() for each in np.indices((4, 900)).reshape(2, -1)
+    )
+    fails = (model.gate_logits(annotator, item) < 0).numpy().reshape(4, 900)
+    assert np.mean(fails == regions) > 0.85
 
 
 @pytest.mark.parametrize("seed", range(3))

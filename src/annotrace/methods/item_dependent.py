@@ -1,13 +1,17 @@
 """Item-dependent errors: the future work that Tanno et al. (CVPR 2019) name.
 
 Cross-fitted EM (`CrossFittedEM`) first learns networks and confusion matrices that are the same for
-all items. Then an EM around the out-of-fold predictions looks for annotators who are able in one
-region of feature space and fail in another (`annotrace.crowd.regional`). Held-out labels choose how
-far errors may depend on the item, including not at all (`regional_em`): then everything is as after
-`CrossFittedEM`, of the same random state.
+all items. Then annotators may be able in one region of feature space and fail in another
+(`annotrace.crowd.regional`)::
 
-Where an item is, is described by the principal components of its features; of texts, by the
-out-of-fold log-probabilities of their classes.
+    1. choose how far errors depend on the item by the labels of held-out items (`regional_em`);
+       if they do not, everything is as after `CrossFittedEM`, of the same random state
+    2. repeat as often as `CrossFittedEM` has iterated:
+           train new networks, out of fold, on the posterior that depends on the item
+           find annotators and posterior by EM, given the predictions of all new networks
+
+Where an item is, is described by the principal components of its features and their distance from
+the mean; of texts, by the out-of-fold log-probabilities of their classes (`item_space`).
 
 Use it where people know one domain and not another, with some fifty labels per annotator or more,
 and two labels per item or more. With one label per item the classifier's own errors in a region and
@@ -17,7 +21,7 @@ those of all annotators there look alike, and less is gained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,15 +29,28 @@ import torch
 from torch import Tensor
 
 from annotrace.crowd.annotator_model import AnnotatorModel
+from annotrace.crowd.em import clamp_posterior
 from annotrace.crowd.regional import RegionalAnnotators
 from annotrace.data import ItemSource
 from annotrace.labels import LabelTable
 from annotrace.labels.vocabulary import look_up
 from annotrace.methods.cross_fitted_em import CrossFittedEM
+from annotrace.methods.fold_networks import Round
 from annotrace.methods.item_space import ItemSpace
-from annotrace.methods.regional_em import Evidence, RegionalChoice, choose_strength
+from annotrace.methods.regional_em import (
+    Evidence,
+    RegionalChoice,
+    RegionalFit,
+    choose_strength,
+    fit_regional,
+    held_out_fit,
+)
+from annotrace.methods.search import Candidate
 from annotrace.parameters import NotNegative
-from annotrace.training import CrowdData, Epoch, Settings
+from annotrace.training import CrowdData, Epoch, Settings, join_histories
+
+SEED_STEP = 104_729
+"""Between the seeds of iterations; another than that of `CrossFittedEM`."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -91,26 +108,58 @@ class ItemDependentEM(CrossFittedEM):
     def _learn_on_folds(self, data: CrowdData, settings: Settings) -> list[Epoch]:
         self._set_dependence(None)
         history = super()._learn_on_folds(data, settings)
-        rows, space = self._fit_space(data)
-        logits = torch.log(torch.from_numpy(self._oof_proba).clamp_min(1e-12))
-        start = torch.from_numpy(self._posterior)
-        evidence = Evidence(self.table_, self.gold_, logits, start, space(rows))
+        evidence, _ = self._gather(data)
         choice = choose_strength(evidence, self.fold_)
-        if choice is not None:
-            self._set_dependence(choice)
-            self._keep_regional(choice, space, data.device)
-        return history
+        if choice is None:
+            return history
+        self._set_dependence(choice)
+        self._posterior = choice.posterior.double().numpy()
+        rounds = self._iterate_regional(data, settings, choice.strength)
+        return join_histories(history, *(each.history for each in rounds))
+
+    def _iterate_regional(
+        self, data: CrowdData, settings: Settings, strength: float
+    ) -> list[Round]:
+        """Train networks on the posterior and run the EM in turn, as often as before."""
+        rounds: list[Round] = []
+        n_rounds = self.n_rounds_
+        self._expect_trainings(n_rounds)
+        while len(rounds) < n_rounds and (not rounds or self._has_time()):
+            rounds.append(self._learn_posterior(data, settings, len(rounds)))
+            self._calibrate(data, self._average(rounds), strength)
+            evidence, space = self._gather(data)
+            held_out = held_out_fit(evidence, self.fold_, strength)
+            self._posterior = held_out.posterior.double().numpy()
+        self._keep_regional(fit_regional(evidence, strength), space, data.device)
+        return rounds
+
+    def _learn_posterior(self, data: CrowdData, settings: Settings, number: int) -> Round:
+        """Train new networks, each on the posterior of the items outside its fold."""
+        seed = settings.seed + SEED_STEP * (number + 1)
+        part = replace(settings, epochs=self.epochs_, seed=seed)
+        loss = self._posterior_loss(data, torch.from_numpy(self._posterior))
+        return self._train_networks(data, Candidate(**self.chosen_), part, loss, None)
+
+    def _calibrate(self, data: CrowdData, logits: Tensor, strength: float) -> None:
+        """Set the temperature of new networks, and their out-of-fold predictions."""
+        evidence = self._gather(data)[0]._replace(logits=logits)
+        self.temperature_ = fit_regional(evidence, strength).temperature
+        self._networks.temperature.fill_(self.temperature_)
+        proba = torch.softmax(logits / self.temperature_, 1).numpy()
+        self._oof_proba = clamp_posterior(proba, self.gold_)
 
     def _set_dependence(self, choice: RegionalChoice | None) -> None:
         self.strength_ = None if choice is None else choice.strength
         self.gain_ = 0.0 if choice is None else choice.gain
         self.item_space_: ItemSpace | None = None
 
-    def _fit_space(self, data: CrowdData) -> tuple[Tensor, ItemSpace]:
-        """Return the rows that describe all items, and the space fitted to those with labels."""
-        rows = self._describing_rows(data, torch.from_numpy(self._oof_proba).log())
-        labelled = torch.from_numpy(self._labelled())
-        return rows, ItemSpace(rows.shape[1]).fit(rows[labelled])
+    def _gather(self, data: CrowdData) -> tuple[Evidence, ItemSpace]:
+        """Return all that EM takes, and the space of items, fitted to those with labels."""
+        logits = torch.from_numpy(self._oof_proba).clamp_min(1e-12).log()
+        rows = self._describing_rows(data, logits)
+        space = ItemSpace(rows.shape[1]).fit(rows[torch.from_numpy(self._labelled())])
+        start = torch.from_numpy(self._posterior)
+        return Evidence(self.table_, self.gold_, logits, start, space(rows)), space
 
     def _describing_rows(self, data: CrowdData, log_p: Tensor) -> Tensor:
         """Return features as rows, or the log-probabilities of texts, (n_items, width)."""
@@ -124,12 +173,9 @@ class ItemDependentEM(CrossFittedEM):
 
         return data.map(rows)
 
-    def _keep_regional(
-        self, choice: RegionalChoice, space: ItemSpace, device: torch.device
-    ) -> None:
-        self.annotator_model_ = choice.fit.annotators.float().to(device)
+    def _keep_regional(self, fit: RegionalFit, space: ItemSpace, device: torch.device) -> None:
+        self.annotator_model_ = fit.annotators.float().to(device)
         self.item_space_ = space.to(device)
-        self._posterior = choice.posterior.double().numpy()
         self._held_out, self.gold_candidates_ = None, []
 
     def annotators_for(self, source: ItemSource, table: LabelTable) -> AnnotatorModel:

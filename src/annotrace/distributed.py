@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 PATIENCE = 3.0
 """Seconds for which processes wait for the first one to take a task that one of them has to do."""
+
+TIMEOUT = timedelta(minutes=30)
+"""How long a process waits for another one that is neither heard of nor known to have ended."""
 
 
 class Processes:
@@ -113,7 +117,8 @@ class JoinedProcesses(Processes):
     Parameters
     ----------
     store : Store
-        That of the rendezvous, which survives the processes if torchrun holds it.
+        That of the rendezvous, which survives the processes if torchrun holds it. That of torchrun
+        has a prefix for each start, so that a restart does not find earlier elections.
     rank, size, local_rank : int
     """
 
@@ -213,8 +218,9 @@ class JoinedProcesses(Processes):
                 time.sleep(0.05)
             return bool(self._store.add(key, 1) == 1)
         except RuntimeError:
-            # Without torchrun the store is in the first process, and has died with it.
-            return self.rank <= 1
+            # The store has died: with the first process if there is no torchrun, or with the
+            # torchrun of another machine. Several may then do the task, one on each machine.
+            return self.rank <= 1 or self.local_rank == 0
 
     def _sizes(self, rows: Tensor) -> list[int]:
         """Return the number of rows of each process."""
@@ -241,7 +247,7 @@ def joined() -> Iterator[Processes]:
     Raises
     ------
     ProcessLostError
-        If they cannot reach each other.
+        If they cannot reach each other, or the launcher does not say where they meet.
     """
     global _current
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
@@ -260,20 +266,23 @@ def _join() -> JoinedProcesses:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
         store, rank, size = next(rendezvous("env://"))
-        # The store of torchrun serves several groups of processes; a prefix keeps them apart.
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
-    except RuntimeError as error:
+        dist.init_process_group(backend, timeout=TIMEOUT, store=store, rank=rank, world_size=size)
+    except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ProcessLostError(
-            f"The processes of this run cannot reach each other ({reason}): start it again."
+            f"The processes of this run cannot reach each other ({reason}): start it again, with "
+            "torchrun."
         ) from error
     return JoinedProcesses(store, rank, size, int(os.environ.get("LOCAL_RANK", rank)))
 
 
 @contextmanager
 def _lost_as_error() -> Iterator[None]:
-    """Raise `ProcessLostError` where an operation fails because another process has ended."""
+    """Raise `ProcessLostError` where an operation fails because another process is lost."""
     try:
         yield
     except RuntimeError as error:
-        raise ProcessLostError("Another process of this run has ended.") from error
+        is_silent = "timed out" in str(error).lower()
+        minutes = TIMEOUT // timedelta(minutes=1)
+        what = f"has not answered for {minutes} minutes" if is_silent else "has ended"
+        raise ProcessLostError(f"Another process of this run {what}.") from error

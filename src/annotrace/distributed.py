@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from threading import Thread
 from typing import Any, TypeVar
 
 import torch
@@ -210,17 +211,27 @@ class JoinedProcesses(Processes):
         return self._may_be_elected
 
     def _is_elected(self, task: str) -> bool:
+        answer: list[bool] = []
+        # A store on a machine that has vanished never answers.
+        asking = Thread(target=self._ask_store, args=(task, answer), daemon=True)
+        asking.start()
+        asking.join(3 * PATIENCE)
+        # Without an answer several processes may do the task, on each machine one.
+        return answer[0] if answer else self.rank <= 1 or self.local_rank == 0
+
+    def _ask_store(self, task: str, answer: list[bool]) -> None:
+        """Append whether this process is elected, unless the store has died.
+
+        It dies with the first process if there is no torchrun, or with another machine's torchrun.
+        """
         key, deadline = f"annotrace/{task}", time.monotonic() + PATIENCE
-        try:
+        with suppress(RuntimeError):
             while not self.is_first and time.monotonic() < deadline:
                 if self._store.check([key]):
-                    return False
+                    answer.append(False)
+                    return
                 time.sleep(0.05)
-            return bool(self._store.add(key, 1) == 1)
-        except RuntimeError:
-            # The store has died: with the first process if there is no torchrun, or with the
-            # torchrun of another machine. Several may then do the task, one on each machine.
-            return self.rank <= 1 or self.local_rank == 0
+            answer.append(self._store.add(key, 1) == 1)
 
     def _sizes(self, rows: Tensor) -> list[int]:
         """Return the number of rows of each process."""
@@ -282,7 +293,7 @@ def _lost_as_error() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        is_silent = "timed out" in str(error).lower()
+        is_silent = any(sign in str(error).lower() for sign in ("timed out", "timeout"))
         minutes = TIMEOUT // timedelta(minutes=1)
         what = f"has not answered for {minutes} minutes" if is_silent else "has ended"
         raise ProcessLostError(f"Another process of this run {what}.") from error

@@ -291,7 +291,5 @@ def test_a_killed_training_resumes_from_the_last_minute_within_an_epoch(tmp_path
         )
     resumed.train(checkpoint=tmp_path / "c.bin")
     assert resumed.batches == whole.batches - 4
-    for own, expected in zip(
-        resumed.network.parameters(), whole.network.parameters(), strict=True
-    ):
+    for own, expected in zip(resumed.network.parameters(), whole.network.parameters(), strict=True):
         assert torch.equal(own, expected)

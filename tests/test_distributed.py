@@ -136,35 +136,6 @@ def test_one_of_the_processes_left_is_elected(tmp_path, victim):
     assert sum(output.startswith("False False") for output in said.values()) == 1
 
 
-class DeadStore:
-    """The store of a machine that has died."""
-
-    def check(self, *given):
-        raise torch.distributed.DistNetworkError("Connection reset by peer")
-
-    add = check
-
-
-class VanishedStore:
-    """The store of a machine that has vanished from the network."""
-
-    def check(self, *given):
-        time.sleep(3600)
-
-    add = check
-
-
-@pytest.mark.parametrize("store", [DeadStore(), VanishedStore()])
-@pytest.mark.parametrize(
-    ("victims", "elected"), [([0], [1, 2]), ([0, 1], [2]), ([2, 3], [0, 1]), ([0, 2], [1])]
-)
-def test_some_process_is_elected_without_the_store(store, victims, elected, monkeypatch):
-    monkeypatch.setattr(distributed, "PATIENCE", 0.01)
-    machines = [JoinedProcesses(store, rank, 4, rank % 2) for rank in range(4)]
-    left = [each for each in machines if each.rank not in victims]
-    assert [each.rank for each in left if each.elect("task")] == elected
-
-
 def fall_silent():
     """Let one process wait for another one that does nothing; print the error."""
     distributed.TIMEOUT = timedelta(seconds=2)

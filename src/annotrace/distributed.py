@@ -8,11 +8,9 @@ for one process and for several.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
-from threading import Thread
 from typing import Any, TypeVar
 
 import torch
@@ -20,12 +18,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
+from annotrace.election import Election
 from annotrace.errors import ProcessLostError
 
 T = TypeVar("T")
-
-PATIENCE = 3.0
-"""Seconds for which processes wait for the first one to take a task that one of them has to do."""
 
 TIMEOUT = timedelta(minutes=30)
 """How long a process waits for another one that is neither heard of nor known to have ended."""
@@ -125,7 +121,7 @@ class JoinedProcesses(Processes):
 
     def __init__(self, store: Any, rank: int, size: int, local_rank: int) -> None:
         self.rank, self.size, self.local_rank = rank, size, local_rank
-        self._store, self._may_be_elected = store, True
+        self._election = Election(store, rank, local_rank)
 
     def add_up(self, tensor: Tensor) -> Tensor:
         """Sum a tensor over all processes, in place, and return it."""
@@ -207,31 +203,7 @@ class JoinedProcesses(Processes):
 
     def elect(self, task: str) -> bool:
         """Return True in one of the processes that call this; in the first if it does so."""
-        self._may_be_elected = self._may_be_elected and self._is_elected(task)
-        return self._may_be_elected
-
-    def _is_elected(self, task: str) -> bool:
-        answer: list[bool] = []
-        # A store on a machine that has vanished never answers.
-        asking = Thread(target=self._ask_store, args=(task, answer), daemon=True)
-        asking.start()
-        asking.join(3 * PATIENCE)
-        # Without an answer several processes may do the task, on each machine one.
-        return answer[0] if answer else self.rank <= 1 or self.local_rank == 0
-
-    def _ask_store(self, task: str, answer: list[bool]) -> None:
-        """Append whether this process is elected, unless the store has died.
-
-        It dies with the first process if there is no torchrun, or with another machine's torchrun.
-        """
-        key, deadline = f"annotrace/{task}", time.monotonic() + PATIENCE
-        with suppress(RuntimeError):
-            while not self.is_first and time.monotonic() < deadline:
-                if self._store.check([key]):
-                    answer.append(False)
-                    return
-                time.sleep(0.05)
-            answer.append(self._store.add(key, 1) == 1)
+        return self._election.elects(task)
 
     def _sizes(self, rows: Tensor) -> list[int]:
         """Return the number of rows of each process."""

@@ -1,12 +1,11 @@
-"""Several processes against one: deaths of processes, two hosts, and speed.
+"""Several processes against one: deaths of processes, and speed.
 
     python benchmarks/distributed.py kills [--kills 20] [--seed 0] [--out RESULTS.jsonl]
-    python benchmarks/distributed.py hosts [--out RESULTS.jsonl]
     python benchmarks/distributed.py speed [--workload FILE] [--repeats 3] [--out RESULTS.jsonl]
 
 `kills`: one of two processes kills itself at a random step of a fit; the run must end by itself
 with one message, and with --resume end as the undisturbed fit. Every other resume has one process
-or three. `hosts`: four processes of two torchruns with an address each, against one process.
+or three.
 `speed`: Dawid-Skene on a million items with five million labels, by one and by two processes of one
 thread, from a table in memory to the result; CPU seconds are those of the process with most. FILE
 of --workload has a function `gen`.
@@ -77,8 +76,11 @@ def posterior(folder: str) -> np.ndarray:
     return at.load(folder).posterior_
 
 
-def work_until_killed(victim: int, step: int, where: str, arguments: list[str]) -> None:
-    """Run a command as a process that kills itself, if it is the victim, at a step."""
+def work_until_killed(victim: str, step: int, where: str, arguments: list[str]) -> None:
+    """Run a command as a process that kills itself, if it is the victim, at a step.
+
+    The victim is a process, by its rank, or all of a host and the torchrun that has started them.
+    """
     from torch.nn.modules.module import register_module_forward_pre_hook
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -91,9 +93,12 @@ def work_until_killed(victim: int, step: int, where: str, arguments: list[str]) 
         left -= 1
         if left <= 0:
             Path("killed").write_text(str(time.monotonic()))
+            if victim == host:
+                os.kill(os.getppid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    if int(os.environ["RANK"]) == victim:
+    host = f"host{os.environ['GROUP_RANK']}"
+    if victim in (os.environ["RANK"], host):
         register = {
             "forward": register_module_forward_pre_hook,
             "step": register_optimizer_step_post_hook,
@@ -136,25 +141,6 @@ def kill_often(n_kills: int, seed: int, out: Path | None) -> None:
     expected, rng = posterior("undisturbed"), random.Random(seed)
     for number in range(n_kills):
         record(kill_once(rng, expected, (2, 1, 2, 3)[number % 4]), out)
-
-
-def try_two_hosts(out: Path | None) -> None:
-    """Fit by two torchruns of two processes each, and compare with one process."""
-    fit("alone", 1)
-    started = time.monotonic()
-    port = str(random.Random(os.getpid()).randrange(20_000, 30_000))
-    hosts = []
-    for number in range(2):
-        address = f"127.0.0.{number + 1}"
-        place = ["--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
-        place += ["--rdzv-id", "two", "--rdzv-endpoint", f"127.0.0.1:{port}"]
-        place += ["--local-addr", address]
-        command = ["-m", "annotrace", *FIT.split(), "--out", "together", "--quiet"]
-        hosts.append(subprocess.Popen([*TORCHRUN, *place, *command], env=ENVIRONMENT))
-    codes = [host.wait(timeout=300) for host in hosts]
-    difference = float(np.abs(posterior("alone") - posterior("together")).max())
-    seconds = round(time.monotonic() - started, 1)
-    record({"what": "hosts", "codes": codes, "difference": difference, "seconds": seconds}, out)
 
 
 def aggregate(path: str) -> None:
@@ -213,13 +199,13 @@ def record(line: dict, out: Path | None) -> None:
 
 def main() -> None:
     if sys.argv[1] == "work":
-        work_until_killed(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
+        work_until_killed(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5:])
         return
     if sys.argv[1] == "aggregate":
         aggregate(sys.argv[2])
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["kills", "hosts", "speed"])
+    parser.add_argument("what", choices=["kills", "speed"])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=3)
@@ -233,8 +219,6 @@ def main() -> None:
         write_crowd()
         if options.what == "kills":
             kill_often(options.kills, options.seed, out)
-        elif options.what == "hosts":
-            try_two_hosts(out)
         else:
             compare_speed(workload, options.repeats, out)
 

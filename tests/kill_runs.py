@@ -31,7 +31,7 @@ from annotrace.cli.fit import CHECKPOINT
 from annotrace.cli.main import main
 from annotrace.errors import RunError
 from annotrace.run_folder import RUN_FILES, locked
-from annotrace.training import loop
+from annotrace.training import interruptible
 from killing import count_operations, exit_after, is_killed_at
 
 HELD = ("loadable", "resumable", "equal")
@@ -228,7 +228,7 @@ def try_both() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     import_all()
-    loop.CHECKPOINT_SECONDS = 0  # a checkpoint after every epoch
+    interruptible.CHECKPOINT_SECONDS = 0  # a checkpoint after every step
     # The system keeps what a killed process has written, so nothing need go to the disk.
     os.fsync = lambda handle: None
     with tempfile.TemporaryDirectory() as folder, redirect_stderr(io.StringIO()):

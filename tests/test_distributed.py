@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import time
+from datetime import timedelta
 
 import pytest
 import torch
@@ -60,6 +62,14 @@ def test_processes_that_cannot_reach_each_other_say_so(monkeypatch):
     with pytest.raises(ProcessLostError, match=r"cannot reach each other \(no route\)"), joined():
         pass
     assert type(current()) is Processes
+
+
+def test_a_launcher_that_does_not_say_where_processes_meet_is_an_error(monkeypatch):
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    for name, value in {"WORLD_SIZE": "2", "RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ProcessLostError, match=r"MASTER_ADDR expected.*with torchrun"), joined():
+        pass
 
 
 def fail_to_connect(url):
@@ -124,3 +134,21 @@ def test_one_of_the_processes_left_is_elected(tmp_path, victim):
     assert all("has ended" in output for output in said.values()), ended
     assert sum(output.startswith("True True") for output in said.values()) == 1
     assert sum(output.startswith("False False") for output in said.values()) == 1
+
+
+def fall_silent():
+    """Let one process wait for another one that does nothing; print the error."""
+    distributed.TIMEOUT = timedelta(seconds=2)
+    with joined() as processes:
+        if processes.is_first:
+            with pytest.raises(ProcessLostError) as raised:
+                processes.any(False)
+            print(raised.value)
+        else:
+            time.sleep(4)
+        os._exit(0)
+
+
+def test_a_process_that_does_not_answer_is_not_said_to_have_ended(tmp_path):
+    silent = call_in_all(2, fall_silent, tmp_path)[0]
+    assert "has not answered for" in silent.output, silent

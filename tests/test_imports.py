@@ -33,6 +33,7 @@ FREE = (
     "atomic",
     "devices",
     "distributed",
+    "election",
     "errors",
     "estimators",
     "limits",

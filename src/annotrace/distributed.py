@@ -8,9 +8,9 @@ for one process and for several.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -18,12 +18,13 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
+from annotrace.election import Election
 from annotrace.errors import ProcessLostError
 
 T = TypeVar("T")
 
-PATIENCE = 3.0
-"""Seconds for which processes wait for the first one to take a task that one of them has to do."""
+TIMEOUT = timedelta(minutes=30)
+"""How long a process waits for another one that is neither heard of nor known to have ended."""
 
 
 class Processes:
@@ -113,13 +114,14 @@ class JoinedProcesses(Processes):
     Parameters
     ----------
     store : Store
-        That of the rendezvous, which survives the processes if torchrun holds it.
+        That of the rendezvous, which survives the processes if torchrun holds it. That of torchrun
+        has a prefix for each start, so that a restart does not find earlier elections.
     rank, size, local_rank : int
     """
 
     def __init__(self, store: Any, rank: int, size: int, local_rank: int) -> None:
         self.rank, self.size, self.local_rank = rank, size, local_rank
-        self._store, self._may_be_elected = store, True
+        self._election = Election(store, rank, local_rank)
 
     def add_up(self, tensor: Tensor) -> Tensor:
         """Sum a tensor over all processes, in place, and return it."""
@@ -201,20 +203,7 @@ class JoinedProcesses(Processes):
 
     def elect(self, task: str) -> bool:
         """Return True in one of the processes that call this; in the first if it does so."""
-        self._may_be_elected = self._may_be_elected and self._is_elected(task)
-        return self._may_be_elected
-
-    def _is_elected(self, task: str) -> bool:
-        key, deadline = f"annotrace/{task}", time.monotonic() + PATIENCE
-        try:
-            while not self.is_first and time.monotonic() < deadline:
-                if self._store.check([key]):
-                    return False
-                time.sleep(0.05)
-            return bool(self._store.add(key, 1) == 1)
-        except RuntimeError:
-            # Without torchrun the store is in the first process, and has died with it.
-            return self.rank <= 1
+        return self._election.elects(task)
 
     def _sizes(self, rows: Tensor) -> list[int]:
         """Return the number of rows of each process."""
@@ -241,7 +230,7 @@ def joined() -> Iterator[Processes]:
     Raises
     ------
     ProcessLostError
-        If they cannot reach each other.
+        If they cannot reach each other, or the launcher does not say where they meet.
     """
     global _current
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
@@ -260,20 +249,23 @@ def _join() -> JoinedProcesses:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
         store, rank, size = next(rendezvous("env://"))
-        # The store of torchrun serves several groups of processes; a prefix keeps them apart.
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
-    except RuntimeError as error:
+        dist.init_process_group(backend, timeout=TIMEOUT, store=store, rank=rank, world_size=size)
+    except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ProcessLostError(
-            f"The processes of this run cannot reach each other ({reason}): start it again."
+            f"The processes of this run cannot reach each other ({reason}): start it again, with "
+            "torchrun."
         ) from error
     return JoinedProcesses(store, rank, size, int(os.environ.get("LOCAL_RANK", rank)))
 
 
 @contextmanager
 def _lost_as_error() -> Iterator[None]:
-    """Raise `ProcessLostError` where an operation fails because another process has ended."""
+    """Raise `ProcessLostError` where an operation fails because another process is lost."""
     try:
         yield
     except RuntimeError as error:
-        raise ProcessLostError("Another process of this run has ended.") from error
+        is_silent = any(sign in str(error).lower() for sign in ("timed out", "timeout"))
+        minutes = TIMEOUT // timedelta(minutes=1)
+        what = f"has not answered for {minutes} minutes" if is_silent else "has ended"
+        raise ProcessLostError(f"Another process of this run {what}.") from error

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +67,32 @@ def test_a_fit_that_loses_a_process_resumes_with_any_number(folder, victim, monk
         main(command.split(), standalone_mode=False)
     assert not (folder / "run" / "checkpoint.bin").exists()
     np.testing.assert_allclose(posterior(folder / "run"), posterior(folder / "whole"), atol=1e-5)
+
+
+def fit_until_silent(*arguments):
+    """Run a command; the second process does nothing from its seventh step on."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    from annotrace import distributed
+
+    distributed.TIMEOUT = timedelta(seconds=5)
+    steps = []
+
+    def count(*_):
+        steps.append(1)
+        if len(steps) == 7 and os.environ["RANK"] == "1":
+            time.sleep(12)
+            os._exit(1)
+
+    register_optimizer_step_post_hook(count)
+    annotrace(*arguments)
+
+
+def test_a_fit_whose_other_process_does_not_answer_says_so_and_is_saved(folder):
+    left, _ = call_in_all(2, fit_until_silent, folder, *f"{FIT} run".split())
+    assert "has not answered for" in left.errors
+    assert "; the training is saved in run/checkpoint.bin. Resume with: " in left.errors
+    assert (folder / "run" / "checkpoint.bin").exists()
 
 
 def test_processes_aggregate_together_and_one_prints(folder):

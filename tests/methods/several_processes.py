@@ -150,9 +150,9 @@ def _serve():
 
 def _make(call, rank):
     """Make a call as all that this process does."""
-    from annotrace import distributed
+    from annotrace import election
 
-    distributed.PATIENCE = PATIENCE
+    election.PATIENCE = PATIENCE
     os.environ |= call.variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
     os.chdir(call.folder)
     for number, path in enumerate(_files(Path(), rank)[1:], start=1):

@@ -106,6 +106,12 @@ def test_a_method_that_needs_all_items_names_those_that_do_not():
         fit_together(at.aggregation.make("glad"), None, None, _Two())
 
 
+def test_a_table_without_labels_is_an_error():
+    table = at.LabelTable.from_codes([], [], [], n_items=2, n_annotators=1, n_classes=2)
+    with pytest.raises(at.errors.InputError, match="with labels to learn from"):
+        fit_together(at.aggregation.make("dawid-skene"), table, None, _Two())
+
+
 @pytest.mark.parametrize("structure", ["per-class", "low-rank", "auto"])
 def test_a_structure_that_needs_all_items_says_so(structure):
     _, table = make_crowd(6)

@@ -17,7 +17,7 @@ from annotrace.training import (
     Randomness,
     Settings,
     check_finite,
-    loop,
+    interruptible,
     train,
 )
 
@@ -268,8 +268,28 @@ def test_a_full_disk_is_one_error_that_keeps_the_previous_checkpoint(tmp_path, m
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0 if when == "progress" else 60)
+    monkeypatch.setattr(interruptible, "CHECKPOINT_SECONDS", 0 if when == "progress" else 60)
     with pytest.raises(OSError, match="No space left") as raised:
         Crowd().train(checkpoint=path)
     assert raised.value.filename == str(path) + (".training" if when == "progress" else "")
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+def test_a_killed_training_resumes_from_the_last_minute_within_an_epoch(tmp_path, monkeypatch):
+    monkeypatch.setattr(interruptible, "CHECKPOINT_SECONDS", 0)
+    whole, killed, resumed = Crowd(), Crowd(), Crowd()
+    whole.train()
+
+    def die_in_the_fifth_of_three_steps_per_epoch(batch):
+        if killed.batches == 4:
+            raise MemoryError
+        return killed.objective(batch)
+
+    with pytest.raises(MemoryError):
+        killed.train(
+            objective=die_in_the_fifth_of_three_steps_per_epoch, checkpoint=tmp_path / "c.bin"
+        )
+    resumed.train(checkpoint=tmp_path / "c.bin")
+    assert resumed.batches == whole.batches - 4
+    for own, expected in zip(resumed.network.parameters(), whole.network.parameters(), strict=True):
+        assert torch.equal(own, expected)

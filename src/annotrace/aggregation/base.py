@@ -119,9 +119,7 @@ class Aggregation(SavableModel):
             Counts [annotator, true, reported] of earlier labels of known items.
         """
         check_parameters(self)
-        _check_table(table)
-        if table.n_labels == 0:
-            raise InputError("Expected a table with labels to learn from, but it has none.")
+        check_labels(table)
         problem = CrowdProblem(table, known_classes(table, gold), prior_counts)
         with unchanged_unless_done(self), measured_threads(problem):
             self.fit_problem(problem)
@@ -360,6 +358,13 @@ class IterativeAggregation(Aggregation):
             convergence_warning(),
             stacklevel=3,
         )
+
+
+def check_labels(table: LabelTable) -> None:
+    """Raise an `InputError` unless this is a table with labels to learn from."""
+    _check_table(table)
+    if table.n_labels == 0:
+        raise InputError("Expected a table with labels to learn from, but it has none.")
 
 
 def _check_table(table: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from annotrace.aggregation.base import Aggregation
+from annotrace.aggregation.base import Aggregation, check_labels
 from annotrace.aggregation.registry import AGGREGATIONS
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.crowd.shared_problem import SharedProblem, item_part
@@ -50,7 +50,10 @@ def fit_together(
         aggregation.fit(table, gold)
         return
     check_together(aggregation, processes)
-    known = None if table is None else known_classes(table, gold)
+    known = None
+    if table is not None:
+        check_labels(table)
+        known = known_classes(table, gold)
 
     def part(rank: int) -> tuple[LabelTable, NDArray[Any]]:
         assert table is not None

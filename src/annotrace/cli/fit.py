@@ -331,9 +331,11 @@ def _resumable(ctx: click.Context, checkpoint: Path) -> Iterator[None]:
     """Add to an interrupt how to resume."""
     try:
         yield
-    except ProcessLostError:
+    except ProcessLostError as error:
+        # A training adds how to resume it by the same call.
+        reason = error.__cause__ if isinstance(error.__cause__, ProcessLostError) else error
         again = _how_to_resume(ctx, checkpoint)
-        raise ProcessLostError(f"Another process of this run has ended; {again}") from None
+        raise ProcessLostError(f"{str(reason).rstrip('.')}; {again}") from None
     except KeyboardInterrupt as interrupt:
         if not checkpoint.exists():
             # An encoding says what it keeps.

@@ -32,12 +32,17 @@ def _no_more() -> Any:
 
 @contextmanager
 def others_answer(processes: Processes) -> Iterator[None]:
-    """Let `answer_first` return in the other processes at the end of the block."""
+    """Let `answer_first` return in the other processes at the end of the block.
+
+    After Ctrl-C, perhaps in the middle of an exchange, they end when this process does.
+    """
     try:
         yield
-    finally:
+    except Exception:
         with suppress(ProcessLostError):
             processes.from_first(_no_more)
+        raise
+    processes.from_first(_no_more)
 
 
 def answer_first(open_documents: Callable[[], Sequence[Document]], processes: Processes) -> None:
@@ -51,7 +56,8 @@ def answer_first(open_documents: Callable[[], Sequence[Document]], processes: Pr
     """
     own: Sheet | None = None
     while (name := processes.from_first(_no_more)) is not None:
-        own = own or part_of_rows(open_documents(), processes.rank, processes.size)
+        if own is None:
+            own = part_of_rows(open_documents(), processes.rank, processes.size)
         processes.collect(own.column(name))
 
 

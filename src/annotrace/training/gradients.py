@@ -39,15 +39,14 @@ def add_up_gradients(
     """
     if processes.size == 1:
         return loss
-    trained = [parameter for parameter in parameters if parameter.grad is not None]
     total = loss.clone()
-    gradients = [each.grad for each in trained if each.grad is not None]
-    dense = [total, *(gradient for gradient in gradients if not gradient.is_sparse)]
+    trained = [(each, each.grad) for each in parameters if each.grad is not None]
+    dense = [total, *(gradient for _, gradient in trained if not gradient.is_sparse)]
     for dtype in {tensor.dtype: None for tensor in dense}:
         _add_up_dense([tensor for tensor in dense if tensor.dtype == dtype], share, processes)
-    for parameter in trained:
-        if parameter.grad is not None and parameter.grad.is_sparse:
-            parameter.grad = _add_up_sparse(parameter.grad, share, processes)
+    for parameter, gradient in trained:
+        if gradient.is_sparse:
+            parameter.grad = _add_up_sparse(gradient, share, processes)
     return total
 
 

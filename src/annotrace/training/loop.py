@@ -5,15 +5,13 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NoReturn
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from annotrace.distributed import Processes
-from annotrace.errors import DivergenceError, ProcessLostError, TrainingInterrupted, count
+from annotrace.errors import DivergenceError, count
 from annotrace.training.batches import Batch, CrowdData
 from annotrace.training.checkpoint import Checkpoint
 from annotrace.training.cuda_graphs import GraphedStep, Step, make_capturer
@@ -21,12 +19,11 @@ from annotrace.training.devices import autocast
 from annotrace.training.gradients import add_up_gradients
 from annotrace.training.history import Callback, Epoch, describe_losses
 from annotrace.training.interrupt import Interrupt, graceful_interrupt
+from annotrace.training.interruptible import InterruptibleTraining
 from annotrace.training.optimizers import scale_learning_rates
 from annotrace.training.progress import show_training, skip_training
 from annotrace.training.settings import Settings
 from annotrace.training.state import TrainingState, start_training
-
-CHECKPOINT_SECONDS = 60
 
 
 def train(
@@ -70,96 +67,36 @@ def train(
     """
     processes = data.processes
     state = start_training(network, settings, data.device, data.random)
-    if checkpoint is not None and _restore(state, checkpoint, processes):
+    training = InterruptibleTraining(state, settings.epochs, checkpoint, processes)
+    if training.resume():
         network.eval()
         skip_training()
         return state.history
-    run = _Run(state, settings, checkpoint, processes)
     step = _make_step(state, objective, data, len(items), settings)
     with (
         graceful_interrupt(patient=processes.size > 1) as interrupt,
-        run.stopped_if_lost(),
+        training.stopped_if_lost(),
         show_training(verbose and processes.is_first, settings.epochs) as progress,
     ):
         scored = None if score is None else _interruptible(score, interrupt)
         while state.epoch < settings.epochs and not _out_of_patience(state, settings):
-            run.steps(step, _shuffled_batches(data, items, settings, state.epoch), interrupt)
+            batches = _shuffled_batches(data, items, settings, state.epoch)
+            _take_steps(training, step, batches, settings, interrupt)
             try:
-                _finish_epoch(state, scored, settings, run.started, processes)
+                _finish_epoch(state, scored, settings, training.started, processes)
             except KeyboardInterrupt:
                 if interrupt.requested:
-                    run.stop()
+                    training.stop()
                 raise
             progress.update(state.epoch, describe_losses(state.history[-1]))
             stop = [callback(state.history[-1]) for callback in callbacks]
-            run.stop_if_requested(interrupt)
+            training.stop_if_requested(interrupt)
             if processes.any(any(stop)):
                 break
-            run.save_every_minute()
         _finish(state, checkpoint, processes)
     if interrupt.requested:
         raise KeyboardInterrupt
     return state.history
-
-
-class _Run:
-    """A training in progress: when its state is saved, and how it stops before its end."""
-
-    def __init__(
-        self,
-        state: TrainingState,
-        settings: Settings,
-        checkpoint: Checkpoint | None,
-        processes: Processes,
-    ) -> None:
-        self.state, self.settings = state, settings
-        self.checkpoint, self.processes = checkpoint, processes
-        self.started, self._saved = time.monotonic() - state.seconds, time.monotonic()
-
-    def steps(self, step: Step, batches: list[tuple[Tensor, int]], interrupt: Interrupt) -> None:
-        """Take the steps of an epoch that are left."""
-        state = self.state
-        state.network.train()
-        for item, n_labels in batches[state.batch :]:
-            _follow_schedule(state, self.settings, len(batches))
-            with _draws_undone_if_lost(state, self.processes), state.random.lent():
-                step(item, n_labels)
-            state.batch += 1
-            self.stop_if_requested(interrupt)
-
-    def save_every_minute(self) -> None:
-        """Save the state if it was not saved for a minute."""
-        if self.processes.is_first and time.monotonic() - self._saved > CHECKPOINT_SECONDS:
-            self._save()
-            self._saved = time.monotonic()
-
-    def stop_if_requested(self, interrupt: Interrupt) -> None:
-        """Stop if any process was interrupted."""
-        if self.processes.any(interrupt.requested):
-            self.stop()
-
-    def stop(self) -> NoReturn:
-        """Save the state and raise `TrainingInterrupted`."""
-        raise TrainingInterrupted(self._stop())
-
-    @contextmanager
-    def stopped_if_lost(self) -> Iterator[None]:
-        """Save the state if another process ends: it is that after the last complete step."""
-        try:
-            yield
-        except ProcessLostError as error:
-            raise ProcessLostError(f"{error} {self._stop()}") from error
-
-    def _stop(self) -> str:
-        self.state.seconds = time.monotonic() - self.started
-        # Whatever process is left can write the checkpoint, since all have the same state.
-        if self.processes.elect("checkpoint"):
-            self._save()
-        return _how_to_resume(self.state, self.settings, self.checkpoint)
-
-    def _save(self) -> None:
-        if self.checkpoint is not None:
-            self.checkpoint.save(self.state.progress())
 
 
 def check_finite(logits: Tensor) -> Tensor:
@@ -179,27 +116,6 @@ def check_finite(logits: Tensor) -> Tensor:
             "scales."
         )
     return logits
-
-
-def _restore(state: TrainingState, checkpoint: Checkpoint, processes: Processes) -> bool:
-    """Restore what is stored of a training, and return whether it has finished."""
-    if (outcome := processes.from_first(checkpoint.read_finished)) is not None:
-        state.load_outcome(outcome, checkpoint)
-        return True
-    if (progress := processes.from_first(checkpoint.read_progress)) is not None:
-        state.load_progress(progress, checkpoint)
-    return False
-
-
-@contextmanager
-def _draws_undone_if_lost(state: TrainingState, processes: Processes) -> Iterator[None]:
-    """Take back the random numbers of a step that was not completed, as another process ended."""
-    before = state.random.state() if processes.size > 1 else []
-    try:
-        yield
-    except ProcessLostError:
-        state.random.set_state(before)
-        raise
 
 
 def _interruptible(score: Callable[[], float], interrupt: Interrupt) -> Callable[[], float]:
@@ -225,6 +141,25 @@ def _shuffled_batches(
         # Batch normalisation fails on a single row.
         parts[-2:], n_labels[-2:] = [torch.cat(parts[-2:])], [sum(n_labels[-2:])]
     return list(zip(parts, n_labels, strict=True))
+
+
+def _take_steps(
+    training: InterruptibleTraining,
+    step: Step,
+    batches: list[tuple[Tensor, int]],
+    settings: Settings,
+    interrupt: Interrupt,
+) -> None:
+    """Take the steps of an epoch that are left."""
+    state = training.state
+    state.network.train()
+    for item, n_labels in batches[state.batch :]:
+        _follow_schedule(state, settings, len(batches))
+        with training.draws_undone_if_lost(), state.random.lent():
+            step(item, n_labels)
+        state.batch += 1
+        training.stop_if_requested(interrupt)
+        training.save_every_minute()
 
 
 def _follow_schedule(state: TrainingState, settings: Settings, n_batches: int) -> None:
@@ -315,10 +250,3 @@ def _out_of_patience(state: TrainingState, settings: Settings) -> bool:
         return False
     scores = [epoch.held_out for epoch in state.history]
     return len(scores) - 1 - scores.index(state.best_score) >= settings.patience
-
-
-def _how_to_resume(state: TrainingState, settings: Settings, checkpoint: Checkpoint | None) -> str:
-    progress = f"Stopped after {state.epoch} of {settings.epochs} epochs."
-    if checkpoint is None:
-        return f"{progress} Nothing was saved; pass `checkpoint=` a file name to resume later."
-    return f"{progress} Saved to {checkpoint.finished.path}; the same call resumes from there."

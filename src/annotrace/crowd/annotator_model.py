@@ -164,3 +164,12 @@ def check_integers(**parts: Tensor) -> None:
     for name, part in parts.items():
         if part.dtype not in (torch.int64, torch.int32):
             raise InputError(f"Expected {name} to be of int64 or int32, but got {part.dtype}.")
+
+
+def check_diagonal(diagonal: float, n_classes: int) -> None:
+    """Raise an `InputError` unless an initial probability of a correct label is above chance."""
+    if not 1 / n_classes <= diagonal < 1:
+        raise InputError(
+            f"Expected `diagonal` to be at least 1 / n_classes and below 1, but got {diagonal} "
+            f"with {n_classes} classes."
+        )

@@ -108,3 +108,40 @@ def test_a_classifier_learns_with_it(name, tmp_path):
     loaded = at.load(tmp_path)
     np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
     np.testing.assert_array_equal(loaded.posterior_, model.posterior_)
+
+
+@every
+@pytest.mark.parametrize("size", [30.0, 120.0])
+def test_extreme_parameters_give_finite_likelihoods_that_still_learn(name, size, labels):
+    row, annotator, label = labels
+    layer = layer_of(name, torch.full((3,), 0.5)).float()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(size * parameter.sign())
+    loss = trace_regularized_nll(torch.zeros(3, 4), layer, row, annotator, label, 0.1, joint=True)
+    loss.backward()
+    assert loss.isfinite()
+    for parameter in layer.parameters():
+        assert parameter.grad.to_dense().isfinite().all()
+    assert layer.weight.grad.to_dense()[:, 0].abs().sum() > 0.01
+
+
+def test_the_gradient_of_low_rank_is_that_of_autograd(labels):
+    _, annotator, label = labels
+    layer = layer_of("low-rank")
+    by_label, by_trace = torch.randn(6, 4).double(), torch.randn(6).double()
+    log_likelihood, traces = layer.log_likelihood_and_traces(annotator, label)
+    ((log_likelihood * by_label).sum() + traces @ by_trace).backward()
+    found = [parameter.grad.to_dense().clone() for parameter in layer.parameters()]
+
+    layer.zero_grad()
+    own, same = layer.weight[annotator], torch.eye(4).double()
+    right = torch.sigmoid(own[:, :1] + layer.skill)[:, :, None]
+    group = torch.softmax(own[:, None, 1:] + layer.group.log_softmax(1), 2)
+    matrices = right * same + (1 - right) * (group @ layer.report.softmax(1))
+    logs = matrices[torch.arange(6), :, label].log()
+    of_trace = matrices.diagonal(dim1=1, dim2=2).sum(1)
+    ((logs * by_label).sum() + of_trace @ by_trace).backward()
+    for parameter, grad in zip(layer.parameters(), found, strict=True):
+        torch.testing.assert_close(grad, parameter.grad)
+    torch.testing.assert_close(log_likelihood, logs)

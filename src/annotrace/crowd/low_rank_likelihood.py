@@ -21,9 +21,9 @@ from torch import Tensor
 from annotrace.crowd.safe_math import refuse_second_derivatives
 from annotrace.crowd.sums import sum_groups
 
-SMALLEST = 1e-12
-# Below it sums over groups have no digits in float32.
-UNDERFLOW = 1e-30
+# Bounds of factors, so that no product of them underflows and wide arrays need no bounds. The
+# gradient is that without bounds: it never vanishes.
+SMALLEST, LARGEST_LOGIT = 1e-10, 15.0
 
 
 def low_rank_log_likelihood(
@@ -63,23 +63,23 @@ class _LowRankLikelihood(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         # Both occur in a ratio only, so that their rows need not sum to one.
         weight, by_class = _exp_up_to_scale(own[:, 1:]), _exp_up_to_scale(group)
-        share = report.t().softmax(0)
+        share = report.t().softmax(0).clamp_min_(SMALLEST)
         of_label = share.index_select(0, label)
         weights = torch.cat([weight, weight * of_label])
-        sums = (weights @ by_class.t()).clamp_min_(UNDERFLOW)
+        sums = weights @ by_class.t()
         total, reported = sums.chunk(2)
-        wrong = torch.add(-own[:, :1].contiguous(), skill, alpha=-1).sigmoid_()
+        wrong = torch.sub(_bounded(-own[:, :1]).contiguous(), _bounded(skill)).sigmoid_()
         scaled = wrong / total
         by_group = _times(scaled, by_class * share)
         traces = (weight * by_group).sum(1) - wrong.sum(1) + len(skill)
         place = label[:, None]
         likelihood = scaled * reported
         by_error, error = likelihood.gather(1, place), wrong.gather(1, place)
-        own_class = (by_error + 1 - error).clamp_min_(SMALLEST)
+        own_class = by_error + 1 - error
         likelihood.scatter_(1, place, own_class)
         ctx.save_for_backward(weights, by_class, share, of_label, sums, wrong, scaled, by_group)
         ctx.label, ctx.diagonal = label, (by_error, error, own_class)
-        return likelihood.clamp_min_(SMALLEST).log_(), traces
+        return likelihood.log_(), traces
 
     @staticmethod
     def backward(
@@ -121,7 +121,11 @@ class _LowRankLikelihood(torch.autograd.Function):
 
 
 def _exp_up_to_scale(logits: Tensor) -> Tensor:
-    return (logits - logits.amax(1, keepdim=True)).exp_()
+    return (logits - logits.amax(1, keepdim=True)).exp_().clamp_min_(SMALLEST)
+
+
+def _bounded(logits: Tensor) -> Tensor:
+    return logits.clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
 
 
 def _times(wide: Tensor, factor: Tensor) -> Tensor:

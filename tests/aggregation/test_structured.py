@@ -181,7 +181,7 @@ def test_without_an_array_of_matrices_there_are_accuracies(crowd, tmp_path, monk
     table = LabelTable.from_codes(*crowd[:3])
     known = fitted("per-class", table, max_iter=5)
     monkeypatch.setattr("annotrace.crowd.result.MAX_CELLS", 12 * 16 - 1)
-    monkeypatch.setattr("annotrace.crowd.result.BLOCK", 48)
+    monkeypatch.setattr("annotrace.crowd.annotator_model.BLOCK", 48)
     model = fitted("per-class", table, max_iter=5)
     expected = np.einsum("rkk->rk", known.confusion_)
     assert not hasattr(model, "confusion_")

@@ -5,7 +5,9 @@ from crowds import blobs
 from torch import nn
 
 import annotrace as at
-from annotrace.crowd import STRUCTURES, joint_nll, trace_regularized_nll
+from annotrace.crowd import STRUCTURES, annotator_model, joint_nll, result, trace_regularized_nll
+from annotrace.crowd.factored_confusion import LowRankConfusion
+from annotrace.crowd.label_index import LabelIndex
 
 NAMES = ["low-rank", "per-class"]
 every = pytest.mark.parametrize("name", NAMES)
@@ -145,3 +147,34 @@ def test_the_gradient_of_low_rank_is_that_of_autograd(labels):
     for parameter, grad in zip(layer.parameters(), found, strict=True):
         torch.testing.assert_close(grad, parameter.grad)
     torch.testing.assert_close(log_likelihood, logs)
+
+
+@every
+def test_sums_and_matrices_are_the_same_by_blocks(name, labels, monkeypatch):
+    layer = layer_of(name)
+    index = LabelIndex(*labels, 3, 3, 4)
+    expected = layer.item_log_likelihood(index).detach(), layer.matrices(), layer.mean_trace()
+    monkeypatch.setattr(annotator_model, "BLOCK", 8)
+    with torch.no_grad():
+        found = layer.item_log_likelihood(index), layer.matrices(), layer.mean_trace()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_recipe_makes_no_array_of_matrices_that_are_too_many(monkeypatch):
+    X, truth, table, _ = blobs(n_items=150, labels_per_item=3)
+    monkeypatch.setattr(result, "MAX_CELLS", 0)
+    monkeypatch.setattr(annotator_model, "BLOCK", 2 * table.n_classes**2)
+    most = []
+    matrices = LowRankConfusion.matrices
+
+    def noted(self, annotators=None, items=None):
+        found = matrices(self, annotators, items)
+        most.append(len(found))
+        return found
+
+    monkeypatch.setattr(LowRankConfusion, "matrices", noted)
+    model = at.TraceRegularized(structure="low-rank", epochs=20, random_state=0).fit(X, table)
+    assert model.score(X, truth) > 0.9
+    assert max(most) == 2 < table.n_annotators
+    assert model.temperature_ != 1

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from annotrace.crowd.annotator_model import check_diagonal, check_integers
+from annotrace.crowd.annotator_model import check_diagonal, check_integers, sum_by_blocks
+from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.low_rank_likelihood import low_rank_log_likelihood
 from annotrace.crowd.safe_math import at_least_float32
 from annotrace.crowd.traced_model import TracedModel
@@ -20,8 +21,6 @@ DIAGONAL = 0.7
 # Of matrices to start from: an annotator who is never right, or never wrong, would not learn.
 SKILLS = 0.02, 0.98
 RANK = 8
-# Cells of matrices that are made at a time.
-BLOCK = 2**22
 
 
 class FactoredConfusion(TracedModel):
@@ -72,26 +71,29 @@ class FactoredConfusion(TracedModel):
     @torch.no_grad()
     def matrices(self, annotators: Tensor | None = None, items: Tensor | None = None) -> Tensor:
         """Return confusion matrices [annotator, true, reported] without gradient."""
-        who = self._everyone() if annotators is None else annotators
         label = torch.arange(self.n_classes, device=self.device)
         found = [
-            self.log_likelihood(part.repeat_interleave(len(label)), label.repeat(len(part)))
-            for part in who.split(max(BLOCK // self.n_classes**2, 1))
+            self.log_likelihood(who.repeat_interleave(len(label)), label.repeat(len(who)))
+            for who in (self.blocks() if annotators is None else [annotators])
         ]
-        return torch.cat(found).exp_().view(len(who), len(label), -1).transpose(1, 2)
+        return torch.cat(found).exp_().view(-1, len(label), len(label)).transpose(1, 2)
+
+    def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
+        """Return the log-likelihood of each item's labels, shape (n_items, n_classes)."""
+        if torch.is_grad_enabled():
+            return super().item_log_likelihood(labels)
+        return sum_by_blocks(self, labels)
 
     def mean_of_all_traces(self) -> Tensor:
         """Return the mean trace over all annotators, by blocks of annotators, shape ()."""
-        blocks = self._everyone().split(max(BLOCK // self.n_classes, 1))
-        traces = [self.log_likelihood_and_traces(who, torch.zeros_like(who))[1] for who in blocks]
+        traces = [
+            self.log_likelihood_and_traces(who, torch.zeros_like(who))[1] for who in self.blocks()
+        ]
         return torch.cat(traces).mean()
 
     def rows(self, annotator: Tensor) -> Tensor:
         """Return the parameters of each label's annotator, (n_labels, width)."""
         return at_least_float32(F.embedding(annotator, self.weight, sparse=True))
-
-    def _everyone(self) -> Tensor:
-        return torch.arange(self.n_annotators, device=self.device)
 
 
 class LowRankConfusion(FactoredConfusion):

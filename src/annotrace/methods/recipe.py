@@ -14,8 +14,9 @@ truth. The recipe
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
 MIXUPS = (1.0, 0.0)
 """What `mixup="auto"` tries: the second replaces the first if it is significantly better."""
+
+PATIENCE = 1500
+"""Steps without a better held-out score after which a training stops, if `patience` is None. On
+10,000 items trainings were best after two epochs and went on to the last, the 60th."""
 
 
 class Initialization(NamedTuple):
@@ -137,6 +142,7 @@ class Recipe:
     ) -> tuple[Trained, float]:
         """Train an estimator; return the training that was kept and its temperature."""
         trials = self._trials(estimator)
+        settings = _with_patience(settings, estimator.table_)
         best = estimator.train_trial(data, settings, trials[0])
         for trial in trials[1:]:
             trained = estimator.train_trial(data, settings, trial)
@@ -161,6 +167,14 @@ class Recipe:
         n_trials = max(self.n_init, len(combinations)) if estimator.validation_fraction else 1
         turns = itertools.islice(itertools.cycle(combinations), n_trials)
         return [Trial(params, mixup, number) for number, params in enumerate(turns)]
+
+
+def _with_patience(settings: Settings, table: LabelTable) -> Settings:
+    """Return settings that stop a training after some steps in vain, in whole epochs."""
+    if settings.patience is not None or settings.schedule != "constant":
+        return settings
+    n_steps = max(int((table.labels_per_item() > 0).sum()) / settings.batch_size, 1)
+    return replace(settings, patience=math.ceil(PATIENCE / n_steps))
 
 
 def _significant(estimator: NetworkEstimator) -> float:

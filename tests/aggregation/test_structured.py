@@ -1,5 +1,6 @@
 """Dawid-Skene with structures of fewer parameters."""
 
+import hashlib
 import json
 import warnings
 
@@ -7,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from references import brute_force_posterior, random_table
+from safetensors.torch import load_file, save_file
 from sklearn.exceptions import ConvergenceWarning
 
 import annotrace as at
 from annotrace.aggregation import DawidSkene, structured
 from annotrace.crowd.cell_structures import OutcomeStructure
 from annotrace.crowd.mixture_structure import MixtureStructure
-from annotrace.errors import InputError
+from annotrace.errors import InputError, RunError
 from annotrace.labels import LabelTable
 from annotrace.labels.taxonomy import class_groups
 
@@ -181,7 +183,7 @@ def test_without_an_array_of_matrices_there_are_accuracies(crowd, tmp_path, monk
     table = LabelTable.from_codes(*crowd[:3])
     known = fitted("per-class", table, max_iter=5)
     monkeypatch.setattr("annotrace.crowd.result.MAX_CELLS", 12 * 16 - 1)
-    monkeypatch.setattr("annotrace.crowd.result.BLOCK", 48)
+    monkeypatch.setattr("annotrace.crowd.annotator_model.BLOCK", 48)
     model = fitted("per-class", table, max_iter=5)
     expected = np.einsum("rkk->rk", known.confusion_)
     assert not hasattr(model, "confusion_")
@@ -196,3 +198,17 @@ def test_without_an_array_of_matrices_there_are_accuracies(crowd, tmp_path, monk
         np.testing.assert_allclose(written["accuracies"], expected)
         assert "confusion" not in written
     np.testing.assert_array_equal(at.load(tmp_path).posterior_, model.posterior_)
+
+
+@pytest.mark.parametrize("name", ["per-class", "taxonomy"])
+def test_a_run_whose_counts_are_missing_is_refused_before_they_are_made(name, crowd, tmp_path):
+    fitted(name, LabelTable.from_codes(*crowd[:3]), max_iter=2).save(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["annotators.structure.counts"] = torch.zeros(1)
+    save_file(tensors, tmp_path / "model.safetensors")
+    written = (tmp_path / "model.safetensors").read_bytes()
+    run = json.loads((tmp_path / "run.json").read_text())
+    run["sha256"] = hashlib.sha256(written).hexdigest()
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    with pytest.raises(RunError, match=r"structure\.counts"):
+        at.load(tmp_path)

@@ -5,7 +5,9 @@ from crowds import blobs
 from torch import nn
 
 import annotrace as at
-from annotrace.crowd import STRUCTURES, joint_nll, trace_regularized_nll
+from annotrace.crowd import STRUCTURES, annotator_model, joint_nll, result, trace_regularized_nll
+from annotrace.crowd.factored_confusion import LowRankConfusion
+from annotrace.crowd.label_index import LabelIndex
 
 NAMES = ["low-rank", "per-class"]
 every = pytest.mark.parametrize("name", NAMES)
@@ -108,3 +110,71 @@ def test_a_classifier_learns_with_it(name, tmp_path):
     loaded = at.load(tmp_path)
     np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
     np.testing.assert_array_equal(loaded.posterior_, model.posterior_)
+
+
+@every
+@pytest.mark.parametrize("size", [30.0, 120.0])
+def test_extreme_parameters_give_finite_likelihoods_that_still_learn(name, size, labels):
+    row, annotator, label = labels
+    layer = layer_of(name, torch.full((3,), 0.5)).float()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(size * parameter.sign())
+    loss = trace_regularized_nll(torch.zeros(3, 4), layer, row, annotator, label, 0.1, joint=True)
+    loss.backward()
+    assert loss.isfinite()
+    for parameter in layer.parameters():
+        assert parameter.grad.to_dense().isfinite().all()
+    assert layer.weight.grad.to_dense()[:, 0].abs().sum() > 0.01
+
+
+def test_the_gradient_of_low_rank_is_that_of_autograd(labels):
+    _, annotator, label = labels
+    layer = layer_of("low-rank")
+    by_label, by_trace = torch.randn(6, 4).double(), torch.randn(6).double()
+    log_likelihood, traces = layer.log_likelihood_and_traces(annotator, label)
+    ((log_likelihood * by_label).sum() + traces @ by_trace).backward()
+    found = [parameter.grad.to_dense().clone() for parameter in layer.parameters()]
+
+    layer.zero_grad()
+    own, same = layer.weight[annotator], torch.eye(4).double()
+    right = torch.sigmoid(own[:, :1] + layer.skill)[:, :, None]
+    group = torch.softmax(own[:, None, 1:] + layer.group.log_softmax(1), 2)
+    matrices = right * same + (1 - right) * (group @ layer.report.softmax(1))
+    logs = matrices[torch.arange(6), :, label].log()
+    of_trace = matrices.diagonal(dim1=1, dim2=2).sum(1)
+    ((logs * by_label).sum() + of_trace @ by_trace).backward()
+    for parameter, grad in zip(layer.parameters(), found, strict=True):
+        torch.testing.assert_close(grad, parameter.grad)
+    torch.testing.assert_close(log_likelihood, logs)
+
+
+@every
+def test_sums_and_matrices_are_the_same_by_blocks(name, labels, monkeypatch):
+    layer = layer_of(name)
+    index = LabelIndex(*labels, 3, 3, 4)
+    expected = layer.item_log_likelihood(index).detach(), layer.matrices(), layer.mean_trace()
+    monkeypatch.setattr(annotator_model, "BLOCK", 8)
+    with torch.no_grad():
+        found = layer.item_log_likelihood(index), layer.matrices(), layer.mean_trace()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_recipe_makes_no_array_of_matrices_that_are_too_many(monkeypatch):
+    X, truth, table, _ = blobs(n_items=150, labels_per_item=3)
+    monkeypatch.setattr(result, "MAX_CELLS", 0)
+    monkeypatch.setattr(annotator_model, "BLOCK", 2 * table.n_classes**2)
+    most = []
+    matrices = LowRankConfusion.matrices
+
+    def noted(self, annotators=None, items=None):
+        found = matrices(self, annotators, items)
+        most.append(len(found))
+        return found
+
+    monkeypatch.setattr(LowRankConfusion, "matrices", noted)
+    model = at.TraceRegularized(structure="low-rank", epochs=20, random_state=0).fit(X, table)
+    assert model.score(X, truth) > 0.9
+    assert max(most) == 2 < table.n_annotators
+    assert model.temperature_ != 1

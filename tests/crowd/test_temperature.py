@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from annotrace.crowd.temperature import held_out_temperature
+from annotrace.crowd import FixedMatrices
+from annotrace.crowd.temperature import held_out_temperature, held_out_temperature_of
 from annotrace.simulate import hammer_spammers, simulate_labels
 
 UNKNOWN = np.full(3000, -1, np.int32)
@@ -56,3 +57,12 @@ def test_annotators_with_few_labels_borrow_from_the_others():
     table, logits, matrices, _ = crowd(labels_per_item=3, matrices=alike)
     found = held_out_temperature(table, UNKNOWN, 2 * logits, matrices, HELD_OUT)
     assert found == pytest.approx(2, rel=0.15)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_labels_show_the_temperature_given_an_annotator_model(factor):
+    table, logits, matrices, _ = crowd(labels_per_item=3)
+    model = FixedMatrices(matrices)
+    found = held_out_temperature_of(model, table, UNKNOWN, factor * logits, HELD_OUT)
+    assert found == pytest.approx(factor, rel=0.2)
+    assert held_out_temperature_of(model, table, UNKNOWN, logits, HELD_OUT[:0]) == 1

@@ -220,12 +220,38 @@ def test_what_is_chosen_by_the_data_costs_trainings(params, expected):
 
 def test_all_options_of_auto_parameters_are_tried():
     model = at.TraceRegularized(lam="auto", structure="auto")
+    model.table_ = TABLE
     recipe = at.Recipe(n_init=1)
     tried = [tuple(trial.params.values()) for trial in recipe._trials(model)]
     assert tried == [(0.01, "full"), (0.01, "pooled"), (0.1, "full"), (0.1, "pooled")]
     assert len(at.Recipe(n_init=7)._trials(model)) == 7
     model.validation_fraction = 0
     assert len(recipe._trials(model)) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_annotators", "n_classes", "expected"),
+    [
+        (100, 100, {"full", "pooled"}),
+        (600, 100, {"low-rank", "per-class"}),
+        (10_000, 1_000, {"low-rank"}),
+    ],
+)
+def test_auto_tries_structures_that_labels_can_tell_apart(n_annotators, n_classes, expected):
+    sizes = {"n_items": 2, "n_annotators": n_annotators, "n_classes": n_classes}
+    model = at.TraceRegularized()
+    model.table_ = at.LabelTable.from_codes([0, 1], [0, 1], [0, 1], **sizes)
+    assert set(model.options()["structure"]) == expected
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, 4), ({"patience": 30}, 30)])
+def test_a_training_stops_after_steps_in_vain(given, expected, monkeypatch):
+    monkeypatch.setattr("annotrace.methods.recipe.PATIENCE", 8)  # four epochs of two steps
+    recipe = at.Recipe(n_init=1, mixup=0.0, repair=False)
+    params = {"batch_size": 60, "epochs": 60, "lr": 3e-2, "random_state": 0, "recipe": recipe}
+    model = at.TraceRegularized(**params, **given).fit(X, TABLE)
+    best = min(model.history_, key=lambda epoch: epoch.held_out)
+    assert len(model.history_) == best.number + expected
 
 
 def test_a_penalty_that_swaps_classes_is_reduced():

@@ -179,7 +179,11 @@ class DawidSkene(IterativeAggregation):
         if structure == "low-rank":
             shared = (self.rank + 1, n, n)
             return {"structure.shared": shared, "structure.weight": (n_annotators, shared[0])}
-        return {"structure.pattern": (n, n)}
+        n_units, n_outcomes = n, 2
+        if structure == "taxonomy":
+            n_units, n_outcomes = int(self.groups_.max(initial=0)) + 1, 3
+        counts = (n_annotators, n_units, n_outcomes)
+        return {"structure.pattern": (n, n), "structure.counts": counts}
 
     def _set_structure(self, problem: CrowdProblem) -> None:
         self.__dict__.pop("groups_", None)

@@ -34,7 +34,7 @@ from annotrace.errors import InputError
 
 N_LEVELS = 2
 # Iterations after which the classes that items may have are found anew.
-REFRESH = (2, 10)
+REFRESH = (3, 10)
 # Entries of arrays (n_labels, n_classes) that are made at a time.
 BLOCK = 2**21
 
@@ -157,7 +157,9 @@ class SparseHierarchicalModel(EMModel):
         self, annotator: Tensor, label: Tensor, item: Tensor | None = None
     ) -> Tensor:
         """Return log p(label | true class, annotator), averaged over items."""
-        seen = self._seen_logs(self._counts().columns(), annotator, label, at_means=True)
+        columns = self._counts().columns()
+        row_logs = self._row_logs(columns, at_means=True)
+        seen = self._seen_logs(columns, row_logs, annotator, label, at_means=True)
         guesses = matrices_from_counts(self.guesses[:, 0])[annotator, label]
         by_guess = self._share_guessed()
         return torch.logaddexp(seen + torch.log1p(-by_guess), (guesses * by_guess).log()[:, None])
@@ -216,8 +218,12 @@ class SparseHierarchicalModel(EMModel):
 
     def _by_level(self, logs: Tensor, log_guesses: Tensor) -> Tensor:
         """Return log p(label | clear) and log p(label | doubtful), shape (n_cells, 2)."""
+        return torch.stack([logs, self._doubtful(logs, log_guesses)], 1)
+
+    def _doubtful(self, logs: Tensor, log_guesses: Tensor) -> Tensor:
+        """Return log p(label | doubtful) from those of what is seen and of guesses."""
         seen, guessed = logs + torch.log1p(-self.guess_rate), log_guesses + self.guess_rate.log()
-        return torch.stack([logs, torch.logaddexp(seen, guessed)], 1)
+        return torch.logaddexp(seen, guessed)
 
     def _seen_given(self, by_level: Tensor) -> Tensor:
         return (by_level[:, 0] + torch.log1p(-self.guess_rate) - by_level[:, 1]).exp_()
@@ -238,24 +244,34 @@ class SparseHierarchicalModel(EMModel):
         columns = self._counts().columns()
         guesses = self.guesses[:, 0]
         log_guesses = matrices_from_counts(guesses).log() if at_means else expected_log(guesses)
+        row_logs = self._row_logs(columns, at_means=at_means)
         total = self.count.new_zeros(labels.n_rows, N_LEVELS * self.n_classes)
         size = max(BLOCK // self.n_classes, 1)
         parts = (part.split(size) for part in (labels.row, labels.annotator, labels.label))
         for row, annotator, label in zip(*parts, strict=True):
-            logs = self._seen_logs(columns, annotator, label, at_means=at_means)
-            by_chance = log_guesses[annotator, label][:, None].expand_as(logs)
-            by_level = self._by_level(logs.flatten(), by_chance.flatten())
-            both = by_level.view(len(row), -1, N_LEVELS).transpose(1, 2)
-            total.index_add_(0, row, both.reshape(len(row), -1))
+            logs = self._seen_logs(columns, row_logs, annotator, label, at_means=at_means)
+            doubtful = self._doubtful(logs, log_guesses[annotator, label][:, None])
+            total.index_add_(0, row, torch.cat([logs, doubtful], 1))
         return total
 
+    def _row_logs(self, columns: ReportColumns, *, at_means: bool) -> Tensor:
+        """Return what the logarithms of each row are normalised by, (n_annotators, n_classes)."""
+        total = columns.rows + self.annotators.strength
+        return total.log() if at_means else digamma(total)
+
     def _seen_logs(
-        self, columns: ReportColumns, annotator: Tensor, label: Tensor, *, at_means: bool
+        self,
+        columns: ReportColumns,
+        row_logs: Tensor,
+        annotator: Tensor,
+        label: Tensor,
+        *,
+        at_means: bool,
     ) -> Tensor:
         """Return log p(label | class) of what is seen, expected or at the posterior means."""
         own = columns.of(annotator, label) + self.annotators.alpha_of_labels(annotator, label)
-        of_row = columns.rows_of(annotator) + self.annotators.strength
-        return (own / of_row).log() if at_means else digamma(own) - digamma(of_row)
+        logs = own.log() if at_means else digamma(own)
+        return logs.sub_(row_logs.index_select(0, annotator))
 
 
 def _agreement(problem: CrowdProblem) -> float:

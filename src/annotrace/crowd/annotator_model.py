@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from itertools import chain
 
 import torch
 from torch import Tensor, nn
 
 from annotrace.crowd.label_index import LabelIndex
+from annotrace.crowd.sums import add_to_groups
 from annotrace.errors import InputError
+
+# Entries of arrays (n_labels, n_classes), and cells of matrices, that are made at a time.
+BLOCK = 2**22
 
 
 class AnnotatorModel(nn.Module, ABC):
@@ -79,6 +84,11 @@ class AnnotatorModel(nn.Module, ABC):
         """
         item = labels.item[labels.row]
         return labels.sum_by_item(self.log_likelihood(labels.annotator, labels.label, item))
+
+    def blocks(self) -> Iterator[Tensor]:
+        """Yield the numbers of all annotators by parts whose matrices fit into memory."""
+        everyone = torch.arange(self.n_annotators, device=self.device)
+        yield from everyone.split(max(BLOCK // self.n_classes**2, 1))
 
     def mean_trace(self, annotator: Tensor | None = None, n_rows: int | None = None) -> Tensor:
         """Return the mean trace of the confusion matrices, differentiable, shape ().
@@ -164,3 +174,29 @@ def check_integers(**parts: Tensor) -> None:
     for name, part in parts.items():
         if part.dtype not in (torch.int64, torch.int32):
             raise InputError(f"Expected {name} to be of int64 or int32, but got {part.dtype}.")
+
+
+def check_diagonal(diagonal: float, n_classes: int) -> None:
+    """Raise an `InputError` unless an initial probability of a correct label is above chance."""
+    if not 1 / n_classes <= diagonal < 1:
+        raise InputError(
+            f"Expected `diagonal` to be at least 1 / n_classes and below 1, but got {diagonal} "
+            f"with {n_classes} classes."
+        )
+
+
+def sum_by_blocks(model: AnnotatorModel, labels: LabelIndex) -> Tensor:
+    """Return the log-likelihood of each item's labels, (n_items, n_classes), by blocks of labels.
+
+    Not for autograd. It is the same sum as that of `AnnotatorModel.item_log_likelihood`, without an
+    array (n_labels, n_classes).
+    """
+    size = max(BLOCK // model.n_classes, 1)
+    total: Tensor | None = None
+    parts = (part.split(size) for part in (labels.row, labels.annotator, labels.label))
+    for row, annotator, label in zip(*parts, strict=True):
+        logs = model.log_likelihood(annotator, label)
+        if total is None:
+            total = logs.new_zeros(labels.n_rows, model.n_classes)
+        add_to_groups(total, logs, row)
+    return torch.zeros(labels.n_rows, model.n_classes) if total is None else total

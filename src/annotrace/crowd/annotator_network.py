@@ -20,9 +20,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from annotrace.crowd.annotator_model import AnnotatorModel, check_integers, check_shape
+from annotrace.crowd.annotator_model import (
+    AnnotatorModel,
+    check_diagonal,
+    check_integers,
+    check_shape,
+)
 from annotrace.crowd.safe_math import at_least_float32, log_normalize
-from annotrace.errors import InputError
 from annotrace.parameters import AtLeastTwo, Count, check_value
 
 Form: TypeAlias = Literal["full", "diagonal", "isotropic"]
@@ -84,7 +88,7 @@ class AnnotatorNetwork(AnnotatorModel):
         check_value("n_annotators", n_annotators, Count)
         check_value("n_classes", n_classes, AtLeastTwo)
         check_value("form", form, Form)
-        _check_diagonal(diagonal, n_classes)
+        check_diagonal(diagonal, n_classes)
         self.n_annotators, self.n_classes = n_annotators, n_classes
         self.form, self.lr_scale, self.item_size = form, lr_scale, item_size
         # A linear layer on annotators in one-hot coding.
@@ -229,11 +233,3 @@ class Interaction(nn.Module):
 def _cells(matrices: Tensor, label: Tensor) -> Tensor:
     """Return the column of each label in its own matrix (n_labels, n_classes, n_classes)."""
     return matrices[torch.arange(len(label), device=label.device), :, label]
-
-
-def _check_diagonal(diagonal: float, n_classes: int) -> None:
-    if not 1 / n_classes <= diagonal < 1:
-        raise InputError(
-            f"Expected the initial probability of a correct label to be at least 1 / n_classes and "
-            f"below 1, but got {diagonal} with {n_classes} classes."
-        )

@@ -76,20 +76,23 @@ class ReportColumns:
     Parameters
     ----------
     counts : CellCounts
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n_annotators, n_classes)
+        The sums of the rows of annotators' matrices.
     """
 
     def __init__(self, counts: CellCounts) -> None:
         self.n_classes = counts.n_classes
-        self._rows = counts.row_totals()
+        self.rows = counts.row_totals()
         code = counts.annotator * counts.n_classes + counts.label
-        self._answers, place = torch.unique(code, return_inverse=True)
-        entries = counts.count.numpy(), (place.numpy(), counts.true.numpy())
+        answers, place = torch.unique(code, return_inverse=True)
         # An empty column at the end, for answers that were never given.
-        self._counts = csr_matrix(entries, shape=(len(self._answers) + 1, counts.n_classes))
-
-    def rows_of(self, annotator: Tensor) -> Tensor:
-        """Return the sums of the rows of annotators' matrices, shape (n_labels, n_classes)."""
-        return self._rows[annotator]
+        self._column = torch.full((self.rows.numel(),), len(answers))
+        self._column[answers] = torch.arange(len(answers))
+        entries = counts.count.numpy(), (place.numpy(), counts.true.numpy())
+        self._counts = csr_matrix(entries, shape=(len(answers) + 1, counts.n_classes))
 
     def of(self, annotator: Tensor, label: Tensor) -> Tensor:
         """Return the counts of labels by true class, shape (n_labels, n_classes).
@@ -98,9 +101,5 @@ class ReportColumns:
         ----------
         annotator, label : Tensor of int, shape (n_labels,)
         """
-        answer = annotator.long() * self.n_classes + label
-        place = torch.searchsorted(self._answers, answer)
-        if len(self._answers):
-            found = self._answers[place.clamp(max=len(self._answers) - 1)] == answer
-            place = torch.where(found, place, len(self._answers))
-        return torch.from_numpy(self._counts[place.numpy()].toarray())
+        column = self._column[annotator.long() * self.n_classes + label]
+        return torch.from_numpy(self._counts[column.numpy()].toarray())

@@ -12,14 +12,12 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from annotrace.crowd.annotator_model import AnnotatorModel
+from annotrace.crowd.annotator_model import AnnotatorModel, sum_by_blocks
 from annotrace.crowd.digamma import digamma
 from annotrace.crowd.dirichlet import LARGEST, VAGUE, log_vague
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.report_cells import ReportCells
 
-# Entries of arrays (n_labels, n_classes) that are made at a time.
-BLOCK = 2**22
 # Labels' worth of prior on an annotator's own outcomes, and on each row of a shared pattern.
 OWN_WEIGHT, PATTERN_WEIGHT = 2.0, 1.0
 
@@ -41,21 +39,11 @@ class CellStructure(AnnotatorModel):
 
     def item_log_likelihood(self, labels: LabelIndex) -> Tensor:
         """Return the log-likelihood of each item's labels, shape (n_items, n_classes)."""
-        size = max(BLOCK // self.n_classes, 1)
-        total: Tensor | None = None
-        parts = (part.split(size) for part in (labels.row, labels.annotator, labels.label))
-        for row, annotator, label in zip(*parts, strict=True):
-            logs = self.log_likelihood(annotator, label)
-            if total is None:
-                total = logs.new_zeros(labels.n_rows, self.n_classes)
-            total.index_add_(0, row, logs)
-        return torch.zeros(labels.n_rows, self.n_classes) if total is None else total
+        return sum_by_blocks(self, labels)
 
     def mean_trace(self, annotator: Tensor | None = None, n_rows: int | None = None) -> Tensor:
         """Return the mean trace of the confusion matrices, by blocks of annotators, shape ()."""
-        size = max(BLOCK // self.n_classes**2, 1)
-        blocks = torch.arange(self.n_annotators).split(size)
-        traces = [self.matrices(who).diagonal(dim1=1, dim2=2).sum() for who in blocks]
+        traces = [self.matrices(who).diagonal(dim1=1, dim2=2).sum() for who in self.blocks()]
         return torch.stack(traces).sum() / self.n_annotators
 
 

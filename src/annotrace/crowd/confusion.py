@@ -11,7 +11,12 @@ import math
 import torch
 from torch import Tensor, nn
 
-from annotrace.crowd.annotator_model import MatrixModel, check_integers, check_shape
+from annotrace.crowd.annotator_model import (
+    MatrixModel,
+    check_diagonal,
+    check_integers,
+    check_shape,
+)
 from annotrace.crowd.safe_math import (
     at_least_float32,
     inverse_softplus,
@@ -19,11 +24,12 @@ from annotrace.crowd.safe_math import (
     log_softplus,
 )
 from annotrace.crowd.sparse_confusion import Parametrization, batch_log_likelihood
+from annotrace.crowd.traced_model import TracedModel
 from annotrace.errors import InputError
 from annotrace.parameters import AtLeastTwo, Count, check_value
 
 
-class Confusion(MatrixModel):
+class Confusion(TracedModel, MatrixModel):
     """One confusion matrix per annotator.
 
     Parameters
@@ -58,7 +64,6 @@ class Confusion(MatrixModel):
 
     weight: nn.Parameter
     shared: nn.Parameter | None
-    _trace_weight: Tensor | None
 
     def __init__(
         self,
@@ -84,9 +89,7 @@ class Confusion(MatrixModel):
         deviation = torch.zeros_like(start) if pooled else start
         self.weight = nn.Parameter(deviation.repeat(n_annotators, 1, 1))
         self.shared = nn.Parameter(start) if pooled else None
-        if frequency is not None:
-            check_shape("frequency", frequency, (n_annotators,))
-        self.register_buffer("_trace_weight", trace_weight(frequency), persistent=False)
+        self._set_frequency(frequency)
 
     def extra_repr(self) -> str:
         """Return the description that `repr` shows."""
@@ -109,52 +112,19 @@ class Confusion(MatrixModel):
         return super().log_likelihood(annotator, label, item)
 
     def log_likelihood_and_traces(self, annotator: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `log_likelihood` and the trace of each label's annotator, in one pass.
-
-        Returns
-        -------
-        log_likelihood : Tensor of shape (n_labels, n_classes)
-        traces : Tensor of shape (n_labels,)
-        """
+        """Return `log_likelihood` and the trace of each label's annotator, in one pass."""
         check_integers(annotator=annotator, label=label)
         return batch_log_likelihood(
             self.weight, self.shared, annotator, label, self.parametrization
         )
 
-    def mean_trace(self, annotator: Tensor | None = None, n_rows: int | None = None) -> Tensor:
-        """Return the mean over annotators of the trace of their matrices, shape ().
-
-        Parameters
-        ----------
-        annotator : LongTensor of shape (n_labels,), optional
-            The annotators of a batch's labels, from which the mean over all annotators is then
-            estimated without bias. A sparse layer needs it.
-        n_rows : int, optional
-            The number of items in the batch; needed with `annotator`.
-        """
-        if annotator is None:
-            if self.sparse:
-                raise InputError(
-                    "A sparse `Confusion` needs the batch: `mean_trace(annotator, n_rows)`."
-                )
-            return self.log_matrices().diagonal(dim1=1, dim2=2).exp().sum(1).mean()
-        if n_rows is None:
-            raise InputError("`mean_trace(annotator)` needs `n_rows`, the items of the batch.")
-        traces = self.log_likelihood_and_traces(annotator, torch.zeros_like(annotator))[1]
-        return torch.dot(traces, self.trace_weights(annotator, n_rows))
-
-    def trace_weights(self, annotator: Tensor, n_rows: int) -> Tensor:
-        """Return the weight of each label's trace in the estimate of the mean trace, (n_labels,).
-
-        An annotator with n labels among N items has n B / N labels in a batch of B items, on
-        average; each brings N / (n B R) of the trace, which sums to 1 / R.
-        """
-        if self._trace_weight is None:
+    def mean_of_all_traces(self) -> Tensor:
+        """Return the mean trace over all annotators, shape (); not of a sparse layer."""
+        if self.sparse:
             raise InputError(
-                "Estimating the mean trace from a batch requires the label frequencies: give "
-                "`Confusion(..., frequency=labels_per_annotator / n_items)`."
+                "A sparse `Confusion` needs the batch: `mean_trace(annotator, n_rows)`."
             )
-        return at_least_float32(self._trace_weight.index_select(0, annotator)) / n_rows
+        return self.log_matrices().diagonal(dim1=1, dim2=2).exp().sum(1).mean()
 
     @torch.no_grad()
     def set_matrices(self, matrices: Tensor) -> None:
@@ -176,11 +146,7 @@ def _initial_weights(
     eye = torch.eye(n_classes)
     if diagonal is None:
         return 6 * eye - 5
-    if not 1 / n_classes <= diagonal < 1:
-        raise InputError(
-            f"Expected `diagonal` to be at least 1 / n_classes and below 1, but got {diagonal} "
-            f"with {n_classes} classes."
-        )
+    check_diagonal(diagonal, n_classes)
     odds = (1 - diagonal) / (diagonal * (n_classes - 1))
     if parametrization == "softmax":
         return -math.log(odds) * eye
@@ -188,11 +154,3 @@ def _initial_weights(
         torch.tensor(math.log1p(math.e) * odds, dtype=torch.float64, device="cpu")
     )
     return eye + (1 - eye) * other.item()
-
-
-def trace_weight(frequency: Tensor | None) -> Tensor | None:
-    """Return the weight of an annotator's trace in the mean of labels, (n_annotators,)."""
-    if frequency is None:
-        return None
-    weight = 1 / (frequency.float() * torch.count_nonzero(frequency))
-    return torch.where(frequency > 0, weight, 0.0)

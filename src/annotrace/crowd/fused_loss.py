@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from annotrace.crowd.confusion import Confusion
-from annotrace.crowd.factored_confusion import FactoredConfusion
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.safe_math import (
     mixture_log_likelihood,
@@ -20,11 +19,12 @@ from annotrace.crowd.safe_math import (
     scaled_softmax_and_log_sum,
 )
 from annotrace.crowd.sums import sum_groups
+from annotrace.crowd.traced_model import TracedModel
 
 
 def fused_trace_regularized_nll(
     log_p: Tensor,
-    layer: Confusion | FactoredConfusion,
+    layer: TracedModel,
     row: Tensor,
     annotator: Tensor,
     label: Tensor,

@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from annotrace.crowd.annotator_model import AnnotatorModel, check_integers
-from annotrace.crowd.confusion import Confusion
-from annotrace.crowd.factored_confusion import FactoredConfusion
 from annotrace.crowd.fused_loss import fused_trace_regularized_nll
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.safe_math import at_least_float32, mixture_log_likelihood
+from annotrace.crowd.traced_model import TracedModel
 from annotrace.errors import InputError
 
 
@@ -127,7 +126,7 @@ def trace_regularized_nll(
     joint : bool
         Use `joint_nll` in place of `crowd_nll`.
     """
-    if isinstance(model, Confusion | FactoredConfusion):
+    if isinstance(model, TracedModel):
         _check_labels(row, annotator, label)
         _check_rows(logits)
         log_p = _log_probabilities(logits, model.n_classes)

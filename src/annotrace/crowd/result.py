@@ -18,8 +18,6 @@ from annotrace.labels.table import LabelTable
 
 # Cells of all confusion matrices up to which they are made as one array: 1.6 GB.
 MAX_CELLS = 2 * 10**8
-# Cells that are made at a time above it.
-BLOCK = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +79,7 @@ class CrowdResult:
     @property
     def fits_array(self) -> bool:
         """Whether an array of all confusion matrices is small enough to be made."""
-        return self.table.n_annotators * self.table.n_classes**2 <= MAX_CELLS
+        return fits_array(self.table)
 
     @cached_property
     def is_comparable(self) -> bool:
@@ -111,11 +109,9 @@ class CrowdResult:
     def accuracies(self) -> NDArray[np.float64]:
         """Return the accuracy in each class, (n_annotators, n_classes), by blocks of annotators."""
         assert self.annotator_model is not None
-        size = max(BLOCK // self.table.n_classes**2, 1)
-        blocks = torch.arange(self.table.n_annotators).split(size)
         found = [
             self.annotator_model.matrices(who).diagonal(dim1=1, dim2=2).double().cpu().clone()
-            for who in blocks
+            for who in self.annotator_model.blocks()
         ]
         accuracies: NDArray[np.float64] = torch.cat(found).numpy()
         return accuracies
@@ -134,3 +130,8 @@ class CrowdResult:
         if self.prior_counts is not None:
             n_labels = n_labels + self.prior_counts.sum(axis=(1, 2))
         return fill_unlabelled(matrices, n_labels)
+
+
+def fits_array(table: LabelTable) -> bool:
+    """Whether an array of the confusion matrices of all annotators is small enough to be made."""
+    return table.n_annotators * table.n_classes**2 <= MAX_CELLS

@@ -52,7 +52,11 @@ def _by_membership(values: Tensor, groups: Sequence[tuple[Tensor, int]]) -> Sequ
 
 
 def _one_by_one(values: Tensor, group: Tensor, size: int) -> Tensor:
-    sums = values.new_zeros(size, values.shape[1])
+    return add_to_groups(values.new_zeros(size, values.shape[1]), values, group)
+
+
+def add_to_groups(sums: Tensor, values: Tensor, group: Tensor) -> Tensor:
+    """Add the rows of `values` to those of `sums` that `group` (n,) names, in place."""
     if values.is_cuda:
         # It sorts by group, and adds in that order.
         return sums.index_put_((group,), values, accumulate=True)

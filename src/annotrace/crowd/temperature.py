@@ -21,8 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.dirichlet import initial_pool, update_pool
-from annotrace.crowd.em import matrices_from_counts
+from annotrace.crowd.em import item_log_likelihood, matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.table import LabelTable
 
@@ -136,3 +137,29 @@ def held_out_temperature(
         prior = update_pool(counts, prior)
         matrices = matrices_from_counts(counts, prior)
     return temperature
+
+
+def held_out_temperature_of(
+    model: AnnotatorModel,
+    table: LabelTable,
+    gold: NDArray[np.int32],
+    logits: Tensor,
+    held_out: NDArray[np.intp],
+) -> float:
+    """Return the temperature by held-out items, given an annotator model as it is.
+
+    For structures whose matrices are too many to count. They have few parameters, and so have
+    learned less of the noise of labels.
+
+    Parameters
+    ----------
+    model : AnnotatorModel
+    table, gold, logits, held_out
+        As in `held_out_temperature`.
+    """
+    held_out_table = table.select_items(held_out)
+    if held_out_table.n_labels == 0:
+        return 1.0
+    judge = CrowdProblem(held_out_table, gold[held_out])
+    likelihood = torch.from_numpy(item_log_likelihood(model, held_out_table)).to(judge.dtype)
+    return fit_temperature(judge, logits[held_out].to(judge.dtype), likelihood, SPREAD)[0]

@@ -53,7 +53,8 @@ class NetworkEstimator(CrowdEstimator):
         Where the settings below come from when they are None: the best that was measured, or
         those of the paper.
     patience : int, optional
-        Stop after this many epochs without a better held-out score.
+        Stop after this many epochs without a better held-out score. By default a `Recipe` stops
+        after as many epochs as have 1,500 steps, and a plain training goes on to the last epoch.
     select : {"likelihood", "labels", "truth"}
         What selects the best epoch: the likelihood of the held-out labels; the agreement of the
         classifier with them; or with the truth, if the table has it. The last two are for comparing

@@ -14,8 +14,9 @@ truth. The recipe
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,8 +25,9 @@ from numpy.typing import NDArray
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.em import expected_counts, matrices_from_counts
-from annotrace.crowd.pool import pooled_confusion
-from annotrace.crowd.temperature import held_out_temperature
+from annotrace.crowd.pool import pooled_matrix
+from annotrace.crowd.result import fits_array
+from annotrace.crowd.temperature import held_out_temperature, held_out_temperature_of
 from annotrace.diagnosis.metrics import is_permuted
 from annotrace.labels import LabelTable
 from annotrace.methods.class_repair import MAX_TRIALS, ClassRepair, minimum_gain
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
 
 MIXUPS = (1.0, 0.0)
 """What `mixup="auto"` tries: the second replaces the first if it is significantly better."""
+
+PATIENCE = 1500
+"""Steps without a better held-out score after which a training stops, if `patience` is None. On
+10,000 items trainings were best after two epochs and went on to the last, the 60th."""
 
 
 class Initialization(NamedTuple):
@@ -111,7 +117,8 @@ class Recipe:
         unless 0 explains held-out labels significantly better: mixtures of few features lie where
         other classes are.
     repair : bool
-        Train again, up to three times, where classes have collapsed or are swapped.
+        Train again, up to three times, where classes have collapsed or are swapped. Not if all
+        confusion matrices have more than 2e8 cells.
     calibrate : bool
         Divide logits by the temperature at which held-out labels are most likely: a network that
         was stopped early is underconfident, and the posterior would trust the labels too much.
@@ -135,6 +142,7 @@ class Recipe:
     ) -> tuple[Trained, float]:
         """Train an estimator; return the training that was kept and its temperature."""
         trials = self._trials(estimator)
+        settings = _with_patience(settings, estimator.table_)
         best = estimator.train_trial(data, settings, trials[0])
         for trial in trials[1:]:
             trained = estimator.train_trial(data, settings, trial)
@@ -142,7 +150,8 @@ class Recipe:
         chooses = estimator.validation_fraction > 0 and estimator.warm_trial is None
         if self.mixup == "auto" and chooses:
             best = _choose_mixup(best, estimator, data, settings, number=len(trials))
-        if self.repair and estimator.repairs_classes and estimator.warm_trial is None:
+        repairs = self.repair and estimator.repairs_classes and estimator.warm_trial is None
+        if repairs and fits_array(estimator.table_):
             best = _repair(best, estimator, data, settings)
         estimator.use(best)
         calibrates = self.calibrate and estimator.validation_fraction > 0
@@ -158,6 +167,14 @@ class Recipe:
         n_trials = max(self.n_init, len(combinations)) if estimator.validation_fraction else 1
         turns = itertools.islice(itertools.cycle(combinations), n_trials)
         return [Trial(params, mixup, number) for number, params in enumerate(turns)]
+
+
+def _with_patience(settings: Settings, table: LabelTable) -> Settings:
+    """Return settings that stop a training after some steps in vain, in whole epochs."""
+    if settings.patience is not None or settings.schedule != "constant":
+        return settings
+    n_steps = max(int((table.labels_per_item() > 0).sum()) / settings.batch_size, 1)
+    return replace(settings, patience=math.ceil(PATIENCE / n_steps))
 
 
 def _significant(estimator: NetworkEstimator) -> float:
@@ -218,14 +235,20 @@ def _class_repair(trained: Trained, estimator: NetworkEstimator, data: CrowdData
 
 
 def _temperature(estimator: NetworkEstimator, data: CrowdData) -> float:
-    logits, model = estimator.logits(data).cpu(), estimator.annotator_model_
-    if model is None or model.n_annotators != estimator.table_.n_annotators:
-        posterior = torch.softmax(logits.double(), 1).numpy()
-        matrices = torch.from_numpy(_counted(estimator.table_, posterior))
-    else:
+    logits, model, table = (
+        estimator.logits(data).cpu(),
+        estimator.annotator_model_,
+        estimator.table_,
+    )
+    held_out, gold = estimator.held_out_items(), estimator.gold_
+    is_own = model is not None and model.n_annotators == table.n_annotators
+    if model is not None and is_own and not fits_array(table):
+        return held_out_temperature_of(model, table, gold, logits, held_out)
+    if model is not None and is_own:
         matrices = model.matrices().cpu()
-    held_out = estimator.held_out_items()
-    return held_out_temperature(estimator.table_, estimator.gold_, logits, matrices, held_out)
+    else:
+        matrices = torch.from_numpy(_counted(table, torch.softmax(logits.double(), 1).numpy()))
+    return held_out_temperature(table, gold, logits, matrices, held_out)
 
 
 def _counted(table: LabelTable, posterior: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -237,5 +260,4 @@ def is_swapped(model: AnnotatorModel | None, table: LabelTable) -> bool:
     """Whether the classes of an annotator model fit the reports better in another order."""
     if model is None or model.n_annotators != table.n_annotators:
         return False
-    matrices = model.matrices().cpu().double().numpy()
-    return is_permuted(pooled_confusion(matrices, table.labels_per_annotator()))
+    return is_permuted(pooled_matrix(model, table.labels_per_annotator()))

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.losses import trace_regularized_nll
+from annotrace.crowd.result import fits_array
 from annotrace.crowd.sparse_confusion import Parametrization
 from annotrace.crowd.structures import STRUCTURES
 from annotrace.labels import LabelTable
@@ -37,6 +38,10 @@ from annotrace.training import Batch, CrowdData, Epoch, Settings
 SPARSE_ABOVE = 50_000
 """Weights above which updating all matrices costs more than finding those of the batch, if
 annotators outnumber the labels of a batch."""
+
+FEW_CELLS = 2**20
+"""Cells of all matrices up to which "auto" tries those with a parameter for each, even if labels
+are fewer."""
 
 
 class Choice(TypedDict):
@@ -69,7 +74,8 @@ class TraceRegularized(NetworkEstimator):
         Of the annotator model: "full" matrices (the paper's), matrices "pooled" towards a shared
         one, "low-rank" or "per-class" ones for many annotators and classes, or another name in
         `annotrace.crowd.STRUCTURES`. "auto", the default, lets the recipe choose between the first
-        two.
+        two, or between the last two if full matrices had more cells than there are labels, and more
+        than a million; above 2e8 cells it takes "low-rank".
     joint : bool, optional
         Use the model's own likelihood of an item's labels taken together, -log sum_i p(i | x)
         prod_r A[i, label], in place of eq. 4's, which takes each label by itself. They are equal
@@ -131,7 +137,7 @@ class TraceRegularized(NetworkEstimator):
         structure = self._or_protocol("structure")
         return {
             "lam": (0.01, 0.1) if self.lam == "auto" else (float(self.lam),),
-            "structure": ("full", "pooled") if structure == "auto" else (structure,),
+            "structure": _structures(self.table_) if structure == "auto" else (structure,),
         }
 
     def _make_annotators(self, structure: str) -> AnnotatorModel:
@@ -148,6 +154,15 @@ class TraceRegularized(NetworkEstimator):
     def _build_modules(self, device: torch.device) -> None:
         chosen = getattr(self, "chosen_", None) or {k: v[0] for k, v in self.options().items()}
         self.annotator_model_ = self._make_annotators(chosen["structure"]).to(device)
+
+
+def _structures(table: LabelTable) -> tuple[str, ...]:
+    """Return the structures that "auto" compares."""
+    if not fits_array(table):
+        return ("low-rank",)
+    n_cells = table.n_annotators * table.n_classes**2
+    is_dense = n_cells <= max(table.n_labels, FEW_CELLS)
+    return ("full", "pooled") if is_dense else ("low-rank", "per-class")
 
 
 def make_annotators(

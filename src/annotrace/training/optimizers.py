@@ -191,11 +191,21 @@ def make_optimizers(network: nn.Module, *, lr: float, weight_decay: float) -> li
         else:
             dense_groups.append(group)
     if dense_groups:
-        optimizers.insert(0, torch.optim.Adam(dense_groups, fused=True))
+        optimizers.insert(0, torch.optim.Adam(_merged(dense_groups), fused=True))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["initial_lr"] = group["lr"]
     return optimizers
+
+
+def _merged(groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return groups of parameters with those of the same settings together: Adam calls each."""
+    merged: dict[tuple[float, float], dict[str, Any]] = {}
+    for group in groups:
+        settings = group["lr"], group["weight_decay"]
+        found = merged.setdefault(settings, {**group, "params": []})
+        found["params"].extend(group["params"])
+    return list(merged.values())
 
 
 def state_shapes(optimizer: Optimizer, parameter: Tensor) -> dict[str, torch.Size]:

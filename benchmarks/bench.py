@@ -107,7 +107,8 @@ class Runner:
         """Return the row of a case, also if it fails."""
         load = round(os.getloadavg()[0], 1)
         about = asdict(case) | {"load": load, "cores": os.cpu_count(), "threads": 1}
-        return about | {"python": platform.python_version()} | self._measure(case)
+        about |= {"python": platform.python_version(), "limits": asdict(self.limits)}
+        return about | self._measure(case)
 
     def _measure(self, case: Case) -> Row:
         python = self.pythons.get(case.library, Path(sys.executable))

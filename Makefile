@@ -4,7 +4,7 @@ WORKERS ?= 2
 MINUTES ?= 60
 BIN := .venv/bin
 
-.PHONY: demo test fuzz kills check docs coverage soak mutants audit clean
+.PHONY: demo test fuzz kills bench check docs coverage soak mutants audit clean
 .DEFAULT_GOAL := demo
 
 demo: .venv/package
@@ -51,6 +51,14 @@ fuzz: .venv/test
 kills: .venv/test
 	$(BIN)/python tests/kill_runs.py
 	$(BIN)/python benchmarks/encoding_kills.py
+
+# Time and memory against other libraries, and growth curves, drawn into the docs; half an hour.
+# `make bench SIZES=S` compares on a small crowd only, in three minutes, and leaves the docs alone.
+bench: OUT ?= $(if $(SIZES),runs,results)/bench.jsonl
+bench: REFERENCE ?= $(wildcard ../shared/bench/reference_dawid_skene.py)
+bench: .venv/package
+	$(BIN)/python benchmarks/bench.py $(SIZES) --out $(OUT) $(if $(REFERENCE),--reference $(REFERENCE))
+	$(if $(filter results/bench.jsonl,$(OUT)),$(BIN)/python docs/generated.py)
 
 check: .venv/check
 	$(BIN)/ruff check .

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from aggregation_speed import ITERATIONS, make_crowd
+from aggregation_speed import ITERATIONS, Memory, make_crowd
 
 LIMIT = 60
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -143,8 +143,11 @@ def kill_often(n_kills: int, seed: int, out: Path | None) -> None:
         record(kill_once(rng, expected, (2, 1, 2, 3)[number % 4]), out)
 
 
-def aggregate(path: str) -> None:
-    """Time Dawid-Skene in the processes that torchrun has started; the first one prints."""
+def aggregate(path: str, method: str = "dawid-skene") -> None:
+    """Time a method in the processes that torchrun has started; the first one prints.
+
+    CPU seconds and megabytes are those of the process with most.
+    """
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
@@ -163,16 +166,18 @@ def aggregate(path: str) -> None:
             sizes = dict(zip(names, data["sizes"].tolist(), strict=True))
             columns = (data[name] for name in ("item", "annotator", "label"))
             table = LabelTable.from_codes(*columns, **sizes)
-        model = make("dawid-skene", max_iter=ITERATIONS, tol=0)
+        model = make(method, max_iter=ITERATIONS, tol=0)
         processes.any(False)
-        started, computed = time.perf_counter(), time.process_time()
-        fit_together(model, table, None, processes)
-        seconds, computed = time.perf_counter() - started, time.process_time() - computed
-        most = max(processes.collect(computed), default=0)
+        with Memory() as memory:
+            started, computed = time.perf_counter(), time.process_time()
+            fit_together(model, table, None, processes)
+            seconds, computed = time.perf_counter() - started, time.process_time() - computed
+        used = processes.collect((computed, memory.megabytes))
         if processes.is_first:
+            cpu_seconds, megabytes = np.max(used, axis=0).tolist()
             accuracy = float((model.predict() == data["truth"]).mean())
-            found = {"seconds": seconds, "cpu_seconds": most, "accuracy": accuracy}
-            print(json.dumps(found))
+            found = {"seconds": seconds, "cpu_seconds": cpu_seconds, "megabytes": megabytes}
+            print(json.dumps(found | {"accuracy": accuracy, "iterations": model.n_iter_}))
 
 
 def compare_speed(workload: Path | None, repeats: int, out: Path | None) -> None:
@@ -202,7 +207,7 @@ def main() -> None:
         work_until_killed(sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5:])
         return
     if sys.argv[1] == "aggregate":
-        aggregate(sys.argv[2])
+        aggregate(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["kills", "speed"])

@@ -9,6 +9,7 @@ Run inside that environment as ``python peers.py LABELS.npz METHOD``; prints one
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -38,7 +39,11 @@ def make_environment(folder: Path, *installs: list[str]) -> Path:
         venv.create(folder, with_pip=True)
         for arguments in installs or (PACKAGES, ["--no-deps", "crowd-kit"]):
             command = [str(python), "-m", "pip", "install", "--quiet", *arguments]
-            subprocess.run(command, check=True)
+            try:
+                subprocess.run(command, check=True)
+            except BaseException:
+                shutil.rmtree(folder)  # or the next call would take it for complete
+                raise
     return python
 
 

@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 import click
+from growth_figure import draw_growth
 from result_tables import TABLES, Run, read_runs
 
 from annotrace.cli.main import main
@@ -54,6 +55,9 @@ PICTURES = {
     "digits.png": ("digits", "reproduce_digits"),
 }
 """By figure: the experiment that draws it, and the file of `results/` with its runs."""
+
+BENCHMARKS = {"growth.png": (draw_growth, "bench")}
+"""By figure: the function that draws it, and the file of `results/` with its rows."""
 
 
 def with_tables(page: str) -> str:
@@ -103,22 +107,32 @@ def digest(runs: list[Run]) -> str:
     return hashlib.sha256(json.dumps(runs).encode()).hexdigest()
 
 
+def digests() -> dict[str, str]:
+    """Return the digest of the runs of every figure."""
+    found = {picture: runs_of(*source) for picture, source in PICTURES.items()}
+    found |= {picture: read_runs(name) for picture, (_, name) in BENCHMARKS.items()}
+    return {picture: digest(runs) for picture, runs in found.items()}
+
+
 def draw_pictures() -> None:
     """Draw the figures whose runs have changed."""
     sources = IMAGES / "sources.json"
     known = json.loads(sources.read_text(encoding="utf-8")) if sources.exists() else {}
-    for experiment, name in dict.fromkeys(PICTURES.values()):
-        runs = runs_of(experiment, name)
-        own = [p for p, source in PICTURES.items() if source == (experiment, name)]
-        if all(known.get(p) == digest(runs) and (IMAGES / p).exists() for p in own):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            find_experiment(experiment).draw(runs, Path(folder))
-            for picture in own:
-                (IMAGES / picture).write_bytes((Path(folder) / picture).read_bytes())
-        known |= dict.fromkeys(own, digest(runs))
-    drawn = {picture: known[picture] for picture in PICTURES}
-    sources.write_text(json.dumps(drawn, indent=2) + "\n", encoding="utf-8")
+    now = digests()
+    changed = [
+        picture
+        for picture in now
+        if known.get(picture) != now[picture] or not (IMAGES / picture).exists()
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for source in {PICTURES[picture] for picture in changed if picture in PICTURES}:
+            find_experiment(source[0]).draw(runs_of(*source), Path(folder))
+        for picture in set(changed) & set(BENCHMARKS):
+            draw, name = BENCHMARKS[picture]
+            draw(read_runs(name), Path(folder) / Path(picture).stem)
+        for picture in changed:
+            (IMAGES / picture).write_bytes((Path(folder) / picture).read_bytes())
+    sources.write_text(json.dumps(now, indent=2) + "\n", encoding="utf-8")
 
 
 def write() -> None:

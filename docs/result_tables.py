@@ -15,6 +15,7 @@ import numpy as np
 import paper_runs_table
 import published_table
 import regional_table
+import speed_tables
 import variant_tables
 import zoo_tables
 
@@ -395,6 +396,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "augmentation": lambda: item_tables.augmentation_table(read_runs("augmentation")),
     "gold": gold_table,
     "steps": steps_table,
+    "peers": lambda: speed_tables.peers_table(read_runs("bench")),
     "cifar10-dense": lambda: paper_table(4),
     "cifar10-one": lambda: paper_table(1),
     "mnist": mnist_table,

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from aggregation_speed import Memory, load_function
+from aggregation_speed import Usage, load_function
 
 Array = Any
 
@@ -178,15 +178,12 @@ def limit(gigabytes: float, seconds: float) -> None:
 
 def measure(aggregate: Aggregate, labels: Labels, truth: Array) -> dict[str, Any]:
     """Return accuracy, seconds, CPU seconds, peak memory and iterations of one aggregation."""
-    with Memory() as memory:
-        started, computed = time.perf_counter(), time.process_time()
+    with Usage() as usage:
         predicted, iterations = aggregate(labels)
-        seconds, computed = time.perf_counter() - started, time.process_time() - computed
     return {
         "accuracy": float((np.asarray(predicted) == truth).mean()),
-        "seconds": seconds,
-        "cpu_seconds": max(computed, TICK),
-        "megabytes": memory.megabytes,
+        **usage.row,
+        "cpu_seconds": max(usage.row["cpu_seconds"], TICK),
         "iterations": iterations,
     }
 

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from aggregation_speed import ITERATIONS, Memory, make_crowd
+from aggregation_speed import ITERATIONS, Usage, make_crowd
 
 LIMIT = 60
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -168,16 +168,14 @@ def aggregate(path: str, method: str = "dawid-skene") -> None:
             table = LabelTable.from_codes(*columns, **sizes)
         model = make(method, max_iter=ITERATIONS, tol=0)
         processes.any(False)
-        with Memory() as memory:
-            started, computed = time.perf_counter(), time.process_time()
+        with Usage() as usage:
             fit_together(model, table, None, processes)
-            seconds, computed = time.perf_counter() - started, time.process_time() - computed
-        used = processes.collect((computed, memory.megabytes))
+        rows = processes.collect(usage.row)
         if processes.is_first:
-            cpu_seconds, megabytes = np.max(used, axis=0).tolist()
+            most = {kind: max(row[kind] for row in rows) for kind in ("cpu_seconds", "megabytes")}
             accuracy = float((model.predict() == data["truth"]).mean())
-            found = {"seconds": seconds, "cpu_seconds": cpu_seconds, "megabytes": megabytes}
-            print(json.dumps(found | {"accuracy": accuracy, "iterations": model.n_iter_}))
+            found = usage.row | most | {"accuracy": accuracy, "iterations": model.n_iter_}
+            print(json.dumps(found))
 
 
 def compare_speed(workload: Path | None, repeats: int, out: Path | None) -> None:

@@ -79,7 +79,7 @@ def test_a_run_is_saved_and_loaded(tmp_path):
 class Normalized(at.CrossFittedEM):
     """Tries networks with batch normalisation alone."""
 
-    def _candidates(self, tried, inner, alone):
+    def _candidates(self, tried, inner, alone, scaling):
         yield Candidate("trace", batch_norm=True), 8
 
 

@@ -103,9 +103,9 @@ class InterruptibleTraining:
         which each process has another number.
         """
         if self._processes.size > 1:
-            network, random = self.state.network, self.state.random
-            self._processes.copy_from_first([*network.parameters(), *network.buffers()])
-            random.set_state(self._processes.from_first(random.state))
+            state = self.state
+            self._processes.copy_from_first([*state.network.parameters(), *state.network.buffers()])
+            state.random.set_state(self._processes.from_first(state.random.state))
 
     def _save_by_one(self) -> str:
         """Let one of the processes that are left save the state, and return how to resume."""

@@ -82,7 +82,7 @@ class CrossFittedEM(FoldSearch):
     n_folds : int, optional
         By default 5 for perceptrons, which train together, and 3 for other networks.
     effort, mixup, init
-        See `annotrace.methods.fold_search.FoldSearch`.
+        See `annotrace.methods.fold_candidates.FoldCandidates`.
     distill : bool
         Train one network on the posterior of all items at last, which then is the classifier in
         place of the mean of networks. `posterior_` and `oof_proba_` stay those of the networks on

@@ -9,6 +9,7 @@ from part of the host's items, and kept if that explains the labels better.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +47,13 @@ class Split(NamedTuple):
         The class to reinitialise.
     host : int
         The class whose items are divided between the two.
+    order : tuple of int
+        The learned class under each of these names.
     """
 
     collapsed: int
     host: int
+    order: tuple[int, ...]
 
 
 class ClassRepair:
@@ -68,8 +72,9 @@ class ClassRepair:
     is_swapped : bool
         Whether another order of classes fits significantly better.
     splits : list of Split
-        Ways to reinitialise collapsed classes, the most promising first: hosts by how many of their
-        items are reported as the collapsed class.
+        Ways to reinitialise collapsed classes, the most promising first: by how many of the host's
+        items are reported as the collapsed class. Which class collapsed depends on the order: both
+        the best one and the present one count, unless that is significantly worse.
     """
 
     def __init__(
@@ -85,7 +90,8 @@ class ClassRepair:
         learned, name = linear_sum_assignment(pool, maximize=True)
         self.order = learned[np.argsort(name)]
         self.is_swapped = _is_larger(pool, name, share * table.n_labels)
-        self.splits = _find_splits(pool[self.order], share[self.order], collapsed[self.order])
+        orders = [self.order] if self.is_swapped else [self.order, learned]
+        self.splits = _find_splits(pool, share, collapsed, orders)
 
     def initial_posterior(self, split: Split | None) -> NDArray[np.float64]:
         """Return the posterior in the best order, a host's items divided with a collapsed class.
@@ -96,11 +102,11 @@ class ClassRepair:
         -------
         ndarray of shape (n_items, n_classes)
         """
-        posterior = self.posterior[:, self.order]
+        posterior = self.posterior[:, self._order_for(split)]
         if split is None:
             return posterior
-        collapsed, host = split
-        own, other = self.table.votes()[:, split].T
+        collapsed, host = pair = split[:2]
+        own, other = self.table.votes()[:, pair].T
         share = (own + UNDECIDED) / (own + other + 2 * UNDECIDED)
         both = posterior[:, collapsed] + posterior[:, host]
         posterior[:, collapsed], posterior[:, host] = both * share, both * (1 - share)
@@ -117,10 +123,13 @@ class ClassRepair:
         fresh : ndarray of shape (n_annotators, n_classes, n_classes)
             Initial matrices.
         """
-        matrices = self.confusion[:, self.order]
+        matrices = self.confusion[:, self._order_for(split)]
         if split is not None:
-            matrices[:, list(split)] = fresh[:, list(split)]
+            matrices[:, split[:2]] = fresh[:, split[:2]]
         return matrices
+
+    def _order_for(self, split: Split | None) -> NDArray[np.intp]:
+        return self.order if split is None else np.array(split.order)
 
 
 def minimum_gain(n_labels: float) -> float:
@@ -148,15 +157,31 @@ def _is_larger(
 
 
 def _find_splits(
-    pool: NDArray[np.float64], share: NDArray[np.float64], collapsed: NDArray[np.bool_]
+    pool: NDArray[np.float64],
+    share: NDArray[np.float64],
+    collapsed: NDArray[np.bool_],
+    orders: list[NDArray[np.intp]],
 ) -> list[Split]:
+    """Return all splits of a solution whose classes may be in any of some orders."""
     if collapsed.all():
         return []
+    found = {
+        split: reported
+        for order in orders
+        for split, reported in _splits_in(pool[order], share[order], collapsed[order], order)
+    }
+    return sorted(found, key=lambda split: -found[split])
+
+
+def _splits_in(
+    pool: NDArray[np.float64],
+    share: NDArray[np.float64],
+    collapsed: NDArray[np.bool_],
+    order: NDArray[np.intp],
+) -> Iterator[tuple[Split, float]]:
+    """Yield splits in one order, with the share of items that speaks for each."""
     least = HOSTED * np.diagonal(pool)[~collapsed].mean()
-    reported = pool * share[:, None]
-    return [
-        Split(int(name), int(host))
-        for name in np.flatnonzero(collapsed)
-        for host in np.argsort(-reported[:, name])
-        if not collapsed[host] and pool[host, name] >= least
-    ]
+    for name in np.flatnonzero(collapsed):
+        for host in np.flatnonzero(~collapsed & (pool[:, name] >= least)):
+            split = Split(int(name), int(host), tuple(order.tolist()))
+            yield split, float(pool[host, name] * share[host])

@@ -23,7 +23,7 @@ from annotrace.labels.gold import gold_by_name
 from annotrace.methods.class_repair import minimum_gain
 from annotrace.methods.fold_candidates import FoldCandidates
 from annotrace.methods.fold_networks import Round
-from annotrace.methods.fold_trace import DIAGONAL, LR_SCALE, TraceLoss, losses_by_network
+from annotrace.methods.fold_trace import DIAGONAL, LR_SCALE, TraceLoss, held_out_losses
 from annotrace.methods.held_out_em import HeldOutEM
 from annotrace.methods.plain_guard import Plain, plain_candidates
 from annotrace.methods.search import Candidate, Tried, choose, near_best
@@ -206,8 +206,8 @@ class FoldSearch(FoldCandidates):
             return None
         sizes = self._n_folds, self.table_.n_annotators, self.table_.n_classes, -1
         matrices = found.annotators.matrices().cpu().view(*sizes)
-        losses = losses_by_network(self.table_, found.logits, matrices)
-        if losses.mean() - losses.min() <= minimum_gain(self.table_.n_labels):
+        losses = held_out_losses(self.table_, self.fold_, found.logits, matrices)
+        if losses.mean() - losses.min() <= minimum_gain(self.table_.n_labels / self._n_folds):
             return None
         best = int(np.argmin(losses))
         own = data.map(lambda item: self._logits_of(found, best, data, item)).cpu().double()

@@ -84,23 +84,30 @@ class TraceLoss:
         return right / len(batch.item)
 
 
-def losses_by_network(table: LabelTable, logits: Tensor, matrices: Tensor) -> NDArray[np.float64]:
-    """Return the loss per label by the matrices of each network, (n_folds,).
+def held_out_losses(
+    table: LabelTable, fold: NDArray[np.int64], logits: Tensor, matrices: Tensor
+) -> NDArray[np.float64]:
+    """Return the loss per label of each network on the labels of its own fold, (n_folds,).
 
-    All are judged by the same labels, of which each has learned as many as any other. By those of
-    its own fold alone, one network would seem better than the others by chance.
+    Labels that a network has learned from do not tell how good its matrices are. Judged by the
+    labels of all folds, the best was another on two crowds of mostly wrong labels, from which the
+    classifier reached .74 and .82, and not .92 and .98.
 
     Parameters
     ----------
     table : LabelTable
+    fold : ndarray of shape (n_items,)
     logits : Tensor of shape (n_items, n_classes)
         Out of fold.
     matrices : Tensor of shape (n_folds, n_annotators, n_classes, n_classes)
     """
+    own = torch.from_numpy(fold[table.item])
     item, annotator, label = (
         torch.tensor(codes).long() for codes in (table.item, table.annotator, table.label)
     )
     log_p = torch.log_softmax(logits.double(), 1)[item]
-    likelihoods = (own.double()[annotator, :, label].clamp_min(1e-12).log() for own in matrices)
-    losses = [-(log_p + each).logsumexp(1).sum() for each in likelihoods]
-    return torch.stack(losses).numpy() / max(len(item), 1)
+    likelihood = matrices.double()[own, annotator, :, label].clamp_min(1e-12).log()
+    loss = -(log_p + likelihood).logsumexp(1)
+    n_folds = len(matrices)
+    total = np.bincount(own.numpy(), weights=loss.numpy(), minlength=n_folds)
+    return np.asarray(total / np.maximum(np.bincount(own.numpy(), minlength=n_folds), 1))

@@ -68,6 +68,7 @@ def crowd_nll(
 
     Examples
     --------
+    >>> from annotrace.crowd.confusion import Confusion
     >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
     >>> layer = Confusion(n_annotators=2, n_classes=2)
     >>> row, annotator, label = torch.tensor([[0, 0, 1], [0, 1, 1], [0, 1, 1]])

@@ -13,6 +13,10 @@ def test_seeds():
     assert max(large) < 2**32
     for make in (np.random.default_rng, np.random.RandomState):
         assert seed_of(make(0)) == seed_of(make(0))
-    assert seed_of(None) != seed_of(None)
     with pytest.raises(InputError, match="an integer or a numpy generator"):
         seed_of("one")
+
+
+def test_no_random_state_gives_fresh_seeds(monkeypatch):
+    monkeypatch.undo()
+    assert seed_of(None) != seed_of(None)

@@ -12,7 +12,7 @@ from annotrace.errors import InputError
 def seed_of(random_state: Any) -> int:
     """Return a seed for a random state: None, an integer or a numpy generator."""
     if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
+        return _fresh_seed()
     if isinstance(random_state, int | np.integer):
         return int(random_state) if random_state < 2**32 else _hash_seed(int(random_state))
     if isinstance(random_state, np.random.Generator):
@@ -23,6 +23,11 @@ def seed_of(random_state: Any) -> int:
         f"Expected `random_state` to be None, an integer or a numpy generator, "
         f"but got {random_state!r}."
     )
+
+
+def _fresh_seed() -> int:
+    """Return a seed that no earlier run had."""
+    return int(np.random.default_rng().integers(2**31))
 
 
 def _hash_seed(seed: int) -> int:

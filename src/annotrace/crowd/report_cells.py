@@ -94,11 +94,14 @@ class ReportCells:
     correct : Tensor of int, shape (n_correct,)
         The cells on the diagonal.
     pair_true : Tensor of int, shape (n_pairs,)
+    derived : dict
+        What a structure derives from the cells and keeps as long as they are.
     """
 
     def __init__(self, table: LabelTable, support: Support, dtype: torch.dtype) -> None:
         n, self.dtype = table.n_classes, dtype
         self._shape, self.support = (table.n_annotators, n), support
+        self.derived: dict[str, Any] = {}
         code, self._cell, self._offsets = _touched(table, support)
         row, label = np.divmod(code, n)
         first = np.flatnonzero(np.diff(row, prepend=-1))

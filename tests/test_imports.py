@@ -60,8 +60,8 @@ TORCH = {"_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_sample_dir
 TORCH |= {"_indices", "_values"}
 # Documented methods of named tuples, whose names begin with an underscore so as not to clash.
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
-# A documented function of os.
-EXIT = {"_exit"}
+# A documented function of os, and what Python calls at its end, which has no public name.
+EXIT = {"_exit", "_run_exitfuncs"}
 
 
 def parse(path):

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import annotrace as at
 from annotrace.aggregation import DawidSkene, structured
 from annotrace.crowd.cell_structures import OutcomeStructure
+from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.mixture_structure import MixtureStructure
 from annotrace.errors import InputError, RunError
 from annotrace.labels import LabelTable
@@ -177,6 +178,26 @@ def test_a_class_alone_in_its_group_has_no_error_within_it():
     structure = OutcomeStructure.taxonomy(2, torch.tensor([0, 0, 1]))
     np.testing.assert_allclose(structure.matrices().sum(2), 1)
     np.testing.assert_allclose(MixtureStructure(2, 3, 2).matrices().sum(2), 1)
+
+
+@pytest.mark.parametrize("group", [[0, 0, 1, 1, 1], [0] * 5, [0, 1, 2, 3, 4], None])
+@pytest.mark.parametrize("block", [1, 2**22])
+def test_log_likelihoods_of_items_are_the_sums_over_their_labels(group, block, monkeypatch):
+    monkeypatch.setattr("annotrace.crowd.cell_structures.BLOCK", block)
+    rng = np.random.default_rng(0)
+    item, annotator, label = (rng.integers(n, size=30) for n in (8, 4, 5))
+    table = LabelTable.from_codes(item, annotator, label, n_items=9, n_annotators=4, n_classes=5)
+    structure = OutcomeStructure.per_class(4, 5)
+    if group:
+        structure = OutcomeStructure.taxonomy(4, torch.tensor(group))
+    structure.counts += torch.from_numpy(rng.random(structure.counts.shape))
+    structure.pattern *= torch.from_numpy(rng.random((5, 5)))
+    logs = structure.matrices().log().numpy()[annotator, :, label]
+    expected = np.zeros((9, 5))
+    np.add.at(expected, item, np.maximum(logs, np.log(1e-30)))
+    found = structure.item_log_likelihood(LabelIndex.from_table(table))
+    likely = expected > -60
+    np.testing.assert_allclose(found.numpy()[likely], expected[likely])
 
 
 def test_without_an_array_of_matrices_there_are_accuracies(crowd, tmp_path, monkeypatch):

@@ -44,3 +44,21 @@ def test_every_command_has_help_with_examples(annotrace, command):
 def test_every_command_is_named_in_the_first_help(annotrace):
     output = annotrace().output
     assert all(f"\n  {command} " in output for command in COMMANDS)
+
+
+@pytest.mark.parametrize("thread", [False, True])
+@pytest.mark.parametrize(("arguments", "code"), [(["--version"], 0), (["aggregate"], 2)])
+def test_a_program_ends_with_its_code_after_what_was_registered_for_the_end(
+    arguments, code, thread
+):
+    """Also if another thread is running, which Python waits for."""
+    started = "threading.Thread(target=time.sleep, args=[0.2]).start(); " if thread else ""
+    script = (
+        "import atexit, sys, threading, time; "
+        f"{started}atexit.register(print, 'the end'); sys.argv[1:] = {arguments}; "
+        "from annotrace.__main__ import run; run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == code
+    assert done.stdout.endswith("the end\n")
+    assert done.stderr.startswith("Usage") == (code == 2)

@@ -108,7 +108,8 @@ class SparseHierarchicalModel(EMModel):
         self.guess_rate = rate.clamp(max=MAX_GUESSED)
         self.code, self.count = cells.code, clear + doubtful - guessed
         self._n_row = cells.sum_rows(self.count)
-        self.annotators.update_from_cells(cells, self.count, self._n_row)
+        alpha = cells.derived.pop("alpha", None)
+        self.annotators.update_from_cells(cells, self.count, self._n_row, alpha)
         counted = cells.sum_columns(guessed)[:, None]
         self.marginal = _update_marginal(counted, self.marginal)
         self.guesses = counted + self.marginal
@@ -130,7 +131,7 @@ class SparseHierarchicalModel(EMModel):
         by_level = self._by_level(logs, log_guesses.flatten().index_select(0, cells.column))
         self._seen = self._seen_given(by_level)
         log_joint = cells.sum_by_pair(by_level)
-        log_joint += self._log_prior().t().index_select(0, cells.pair_true)
+        log_joint += self._log_prior().t().contiguous().index_select(0, cells.pair_true)
         state, log_evidence = cells.normalize(log_joint)
         bound = log_evidence - float(self._lost(cells, alpha, logs, log_guesses))
         self._n_steps += 1
@@ -199,6 +200,8 @@ class SparseHierarchicalModel(EMModel):
     def _expected_logs(self, cells: ReportCells) -> tuple[Tensor, Tensor, Tensor]:
         """Return parameters of the prior, log p of cells and of guesses, as expected."""
         alpha = self.annotators.alpha_of_cells(cells)
+        # The next M-step starts from the same prior.
+        cells.derived["alpha"] = alpha
         total = digamma(self._n_row + self.annotators.strength)
         logs = digamma(self.count + alpha).sub_(total.index_select(0, cells.row))
         return alpha, logs, expected_log(self.guesses)
@@ -250,7 +253,9 @@ class SparseHierarchicalModel(EMModel):
         parts = (part.split(size) for part in (labels.row, labels.annotator, labels.label))
         for row, annotator, label in zip(*parts, strict=True):
             logs = self._seen_logs(columns, row_logs, annotator, label, at_means=at_means)
-            doubtful = self._doubtful(logs, log_guesses[annotator, label][:, None])
+            guessed = log_guesses[annotator, label][:, None].expand_as(logs)
+            # torch is several times slower with a column that is repeated in place.
+            doubtful = self._doubtful(logs, guessed.contiguous())
             total.index_add_(0, row, torch.cat([logs, doubtful], 1))
         return total
 

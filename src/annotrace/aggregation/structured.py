@@ -54,10 +54,11 @@ class StructuredModel(EMModel):
             self.m_step(problem, self.all_states(problem))
         cells = self._cells
         assert cells is not None
-        log_joint = cells.sum_by_pair(self.structure.expected_logs(cells)[:, None])
+        logs, log_density = self.structure.expect(cells)
+        log_joint = cells.sum_by_pair(logs[:, None])
         log_joint += self.prior.log().index_select(0, cells.pair_true)[:, None]
         state, log_evidence = cells.normalize(log_joint)
-        objective = log_evidence + float(self.structure.log_density() + self.prior.log().sum())
+        objective = log_evidence + float(log_density + self.prior.log().sum())
         self._n_steps += 1
         refresh = self._n_steps in REFRESH and not self._is_exact(problem)
         return (self.all_states(problem) if refresh else state), objective

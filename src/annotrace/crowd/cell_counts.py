@@ -86,13 +86,9 @@ class ReportColumns:
     def __init__(self, counts: CellCounts) -> None:
         self.n_classes = counts.n_classes
         self.rows = counts.row_totals()
-        code = counts.annotator * counts.n_classes + counts.label
-        answers, place = torch.unique(code, return_inverse=True)
-        # An empty column at the end, for answers that were never given.
-        self._column = torch.full((self.rows.numel(),), len(answers))
-        self._column[answers] = torch.arange(len(answers))
-        entries = counts.count.numpy(), (place.numpy(), counts.true.numpy())
-        self._counts = csr_matrix(entries, shape=(len(answers) + 1, counts.n_classes))
+        answer = counts.annotator * counts.n_classes + counts.label
+        entries = counts.count.numpy(), (answer.numpy(), counts.true.numpy())
+        self._counts = csr_matrix(entries, shape=(self.rows.numel(), counts.n_classes))
 
     def of(self, annotator: Tensor, label: Tensor) -> Tensor:
         """Return the counts of labels by true class, shape (n_labels, n_classes).
@@ -101,5 +97,5 @@ class ReportColumns:
         ----------
         annotator, label : Tensor of int, shape (n_labels,)
         """
-        column = self._column[annotator.long() * self.n_classes + label]
-        return torch.from_numpy(self._counts[column.numpy()].toarray())
+        answer = annotator.long() * self.n_classes + label
+        return torch.from_numpy(self._counts[answer.numpy()].toarray())

@@ -116,6 +116,18 @@ class LabelIndex:
         """Sum values (n_labels, width) over the labels of each item, (n_rows, width)."""
         return sum_groups(values, (self.row, self.n_rows))[0]
 
+    def sum_rows(self, rows: Tensor, index: Tensor) -> Tensor:
+        """Sum over the labels of each item the rows that they select, (n_rows, width).
+
+        Parameters
+        ----------
+        rows : Tensor of shape (n, width)
+        index : Tensor of int, shape (n_labels,)
+        """
+        if self._offsets is not None and not rows.requires_grad:
+            return sum_bags(index, self._offsets, rows)
+        return self.sum_by_item(rows.index_select(0, index))
+
     def sum_matrices(self, matrices: Tensor, start: Tensor | None = None) -> Tensor:
         """Sum over the labels of each item the cells of matrices that they select.
 
@@ -133,10 +145,7 @@ class LabelIndex:
         columns = matrices.transpose(1, 2).reshape(-1, matrices.shape[1])
         if self._table is not None:
             return self._multiply(columns, start)
-        if self._offsets is not None and not columns.requires_grad:
-            sums = sum_bags(self._answer, self._offsets, columns)
-        else:
-            sums = self.sum_by_item(columns.index_select(0, self._answer))
+        sums = self.sum_rows(columns, self._answer)
         return sums if start is None else sums.add_(start)
 
     def counts(self, posterior: Tensor) -> Tensor:

@@ -58,15 +58,12 @@ class MixtureStructure(CellStructure):
             own = torch.bincount(cells.place, part.double(), matrix.numel()).view_as(matrix)
             matrix.copy_(matrices_from_counts(own + self._row_prior()))
 
-    def expected_logs(self, cells: ReportCells) -> Tensor:
-        """Return the log-likelihood of cells, shape (n_cells,)."""
-        return self._joint(cells).sum(1).clamp_(min=SMALLEST).log_()
-
-    def log_density(self) -> Tensor:
-        """Return the log density of weights and shared matrices, up to a constant."""
-        weight = OWN_WEIGHT / self.weight.shape[1] * self.weight.log().sum(dtype=torch.float64)
-        logs = self.shared.clamp(min=SMALLEST).log()
-        return weight + (self._row_prior() * logs).sum(dtype=torch.float64)
+    def expect(self, cells: ReportCells) -> tuple[Tensor, Tensor]:
+        """Return the log-likelihood of cells, and the log density of weights and matrices."""
+        logs = self._joint(cells).sum(1).clamp_(min=SMALLEST).log_()
+        density = OWN_WEIGHT / self.weight.shape[1] * self.weight.log().sum(dtype=torch.float64)
+        log_shared = self.shared.clamp(min=SMALLEST).log_()
+        return logs, density + (self._row_prior() * log_shared).sum(dtype=torch.float64)
 
     def log_likelihood(
         self, annotator: Tensor, label: Tensor, item: Tensor | None = None
@@ -74,7 +71,8 @@ class MixtureStructure(CellStructure):
         """Return log p(label | true class, annotator), shape (n_labels, n_classes)."""
         total = self.weight.new_zeros(len(label), self.n_classes)
         for matrix, weight in zip(self.shared, self.weight[annotator.long()].t(), strict=True):
-            total.addcmul_(matrix.t()[label.long()], weight[:, None])
+            columns = matrix.t().contiguous()
+            total.addcmul_(columns.index_select(0, label), weight[:, None])
         return total.clamp_(min=SMALLEST).log_()
 
     def matrices(self, annotators: Tensor | None = None, items: Tensor | None = None) -> Tensor:

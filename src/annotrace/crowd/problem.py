@@ -121,6 +121,11 @@ class CrowdProblem:
         posterior, log_evidence = normalize_joint(log_joint)
         return posterior, float(self.total(log_evidence[:, None]))
 
+    def log_evidence(self, log_joint: Tensor) -> float:
+        """Return the log evidence of all labels alone; see `e_step`."""
+        clamp_to_gold(log_joint, self.gold, self.shape[1])
+        return float(self.total(log_joint.logsumexp(1, keepdim=True)))
+
     def total(self, values: Tensor) -> Tensor:
         """Sum values (n_items, n) over items with labels or a gold class, in float64, (n,)."""
         total = _sum_rows(values)

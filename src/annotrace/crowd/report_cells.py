@@ -94,15 +94,18 @@ class ReportCells:
     correct : Tensor of int, shape (n_correct,)
         The cells on the diagonal.
     pair_true : Tensor of int, shape (n_pairs,)
+    derived : dict
+        What a structure derives from the cells and keeps as long as they are.
     """
 
     def __init__(self, table: LabelTable, support: Support, dtype: torch.dtype) -> None:
         n, self.dtype = table.n_classes, dtype
         self._shape, self.support = (table.n_annotators, n), support
+        self.derived: dict[str, Any] = {}
         code, self._cell, self._offsets = _touched(table, support)
         row, label = np.divmod(code, n)
         first = np.flatnonzero(np.diff(row, prepend=-1))
-        self.n_rows, self.code = len(first), torch.from_numpy(code)
+        self._first, self.n_rows, self.code = first, len(first), torch.from_numpy(code)
         self.row = _tensor(np.repeat(np.arange(len(first)), np.diff(first, append=len(row))))
         self.annotator, self.true, self.label = map(_tensor, (row // n, row % n, label))
         self.column = self.annotator * n + self.label
@@ -136,7 +139,9 @@ class ReportCells:
 
     def sum_rows(self, values: Tensor) -> Tensor:
         """Sum values of cells (n_cells,) over the cells of each row, (n_rows,)."""
-        return torch.bincount(self.row, values.double(), self.n_rows).to(values.dtype)
+        if len(values) == 0:
+            return values
+        return torch.from_numpy(np.add.reduceat(values.numpy(), self._first))
 
     def sum_columns(self, values: Tensor) -> Tensor:
         """Sum values of cells (n_cells,) over true classes, (n_annotators, n_classes)."""

@@ -85,9 +85,15 @@ class SkillPrior(nn.Module):
         strength = (weighted.sum() + VAGUE) / (rate.sum() + VAGUE)
         self._maximize(correct, weighted.sum((1, 2)), weighted.sum(0), strength)
 
-    def update_from_cells(self, cells: ReportCells, counts: Tensor, n_row: Tensor) -> None:
-        """Take the same step from the counts of cells (n_cells,) and of their rows (n_rows,)."""
-        alpha = self.alpha_of_cells(cells)
+    def update_from_cells(
+        self, cells: ReportCells, counts: Tensor, n_row: Tensor, alpha: Tensor | None = None
+    ) -> None:
+        """Take the same step from the counts of cells (n_cells,) and of their rows (n_rows,).
+
+        `alpha` are the Dirichlet parameters of cells, where they are known.
+        """
+        if alpha is None:
+            alpha = self.alpha_of_cells(cells)
         weighted = (digamma(counts + alpha) - digamma(alpha)).mul_(alpha).double()
         right = weighted.index_select(0, cells.correct)
         who = cells.annotator.index_select(0, cells.correct)

@@ -25,6 +25,7 @@ from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.dirichlet import initial_pool, update_pool
 from annotrace.crowd.em import item_log_likelihood, matrices_from_counts
 from annotrace.crowd.problem import CrowdProblem
+from annotrace.crowd.safe_math import log_normalize
 from annotrace.labels.table import LabelTable
 
 N_ITER = 10
@@ -52,8 +53,8 @@ def fit_temperature(
     """
 
     def loss(log_temperature: float) -> float:
-        _, log_evidence = tempered_e_step(problem, logits, likelihood, np.exp(log_temperature))
-        return (log_temperature / spread) ** 2 / 2 - log_evidence
+        log_joint = _tempered_joint(logits, likelihood, np.exp(log_temperature))
+        return (log_temperature / spread) ** 2 / 2 - problem.log_evidence(log_joint)
 
     return _minimize(loss)
 
@@ -78,7 +79,7 @@ def match_temperature(problem: CrowdProblem, logits: Tensor, target: Tensor) -> 
     """
 
     def loss(log_temperature: float) -> float:
-        log_p = torch.log_softmax(logits / float(np.exp(log_temperature)), 1)
+        log_p = log_normalize(logits / float(np.exp(log_temperature)))
         return -float(problem.total((target * log_p).sum(1, keepdim=True)))
 
     return _minimize(loss)[0]
@@ -91,9 +92,13 @@ def tempered_e_step(
 
     Parameters are those of `fit_temperature`.
     """
-    log_p = torch.log_softmax(logits / float(temperature), 1)
+    return problem.e_step(_tempered_joint(logits, likelihood, temperature))
+
+
+def _tempered_joint(logits: Tensor, likelihood: Tensor, temperature: float) -> Tensor:
+    log_p = log_normalize(logits / float(temperature))
     n_levels = likelihood.shape[1] // logits.shape[1]
-    return problem.e_step(log_p.repeat(1, n_levels).add_(likelihood))
+    return log_p.repeat(1, n_levels).add_(likelihood)
 
 
 def held_out_temperature(

@@ -202,7 +202,7 @@ class FoldSearch(FoldCandidates):
         settings: Settings,
     ) -> Round | None:
         """Train again from the network with the most likely matrices, if others missed them."""
-        if found.annotators is None:
+        if found.annotators is None or self.effort == "fast" or not self._has_time():
             return None
         sizes = self._n_folds, self.table_.n_annotators, self.table_.n_classes, -1
         matrices = found.annotators.matrices().cpu().view(*sizes)

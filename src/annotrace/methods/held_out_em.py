@@ -141,7 +141,7 @@ class HeldOutEM:
                 self.problem, logits, likelihood, self.temperature
             )
             self._m_step(state)
-        self.set_posterior(_sum_levels(state))
+        self.set_posterior(self._sum_levels(state))
         self.label_loss = -log_evidence / self.problem.table.n_labels
 
     def calibrate_to(self, target: Tensor) -> None:
@@ -200,7 +200,7 @@ class HeldOutEM:
         likelihood = self._likelihood(found.expected)
         logits = logits.to(self.problem.dtype)
         state, _ = tempered_e_step(self.problem, logits, likelihood, self.temperature)
-        self.set_posterior(_sum_levels(state))
+        self.set_posterior(self._sum_levels(state))
         return self._model(matrices, guesses, found.expected)
 
     def held_out_model(self, correlation: float = 0.0) -> DependentAnnotators:
@@ -208,20 +208,33 @@ class HeldOutEM:
         return self._model(self._held_out, self._held_out_guesses, correlation)
 
     def _likelihood(self, correlation: float = 0.0) -> Tensor:
-        """Return log p(labels, clear or doubtful | class), (n_items, 2 * n_classes)."""
+        """Return log p(labels, clear or doubtful | class), (n_items, 2 * n_classes).
+
+        If all items are clear and no errors are shared, shape (n_items, n_classes).
+        """
+        if not self._doubtful and correlation == 0:
+            return self.problem.labels.sum_matrices(self._held_out.log())
         return self.held_out_model(correlation).state_log_likelihood(self.problem.labels)
 
     def _m_step(self, state: Tensor) -> None:
         counts = self.problem.labels.counts(state)
+        if not self._doubtful:
+            self._seen = self._by_fold(counts)
+            self._prior = update_pool(self._seen.sum(0), self._prior)
+            self._held_out = _mean_of_others(self._seen, self._prior)
+            return
         was_seen = self.held_out_model().state_logs().seen
         seen, guessed, self._guess_rate = split_counts(counts, was_seen)
         self._seen, self._guessed = self._by_fold(seen), self._by_fold(guessed)
         self._prior = update_pool(self._seen.sum(0), self._prior)
         self._marginal = update_pool(self._guessed.sum(0), self._marginal)
-        if self._doubtful:
-            n_items = cap_doubtful(1 + self.problem.total(state).view(2, -1).sum(1), MAX_DOUBTFUL)
-            self._doubtful = n_items[1] / n_items.sum()
+        n_items = cap_doubtful(1 + self.problem.total(state).view(2, -1).sum(1), MAX_DOUBTFUL)
+        self._doubtful = n_items[1] / n_items.sum()
         self._hold_out()
+
+    def _sum_levels(self, state: Tensor) -> Tensor:
+        """Sum clear and doubtful, (n_items, n_classes)."""
+        return state.view(len(state), -1, self.shape[1]).sum(1)
 
     def _assume_clear(self) -> None:
         """Assume that no item is doubtful, and know nothing about guesses."""
@@ -256,11 +269,6 @@ def _mean_of_others(counts: Tensor, prior: Tensor) -> Tensor:
     """Return distributions by the counts of all other folds, (n_folds * n_annotators, ...)."""
     others = (counts.sum(0) - counts).clamp_(min=0)
     return matrices_from_counts(others, prior).flatten(0, 1)
-
-
-def _sum_levels(state: Tensor) -> Tensor:
-    """Sum clear and doubtful, (n_items, n_classes)."""
-    return state.view(len(state), 2, -1).sum(1)
 
 
 def _annotators_by_fold(table: LabelTable, fold: NDArray[np.int64], n_folds: int) -> LabelTable:

@@ -60,7 +60,7 @@ STEPS = [
     *(("low-rank", n, 10) for n in (10, 1_000, 100_000)),
     ("low-rank", 10_000, 1_000),
 ]
-WARM, TIMED = 3, 6
+ITERATIONS = 18
 BATCH, LABELS_PER_ITEM = 64, 5
 
 
@@ -83,7 +83,7 @@ def time_iterations(
     table, truth = simulate(n_items, n_annotators, n_classes)
     if params.get("taxonomy"):
         params = params | {"taxonomy": {str(k): str(k // 5) for k in range(n_classes)}}
-    model = at.aggregation.make(method, **params, max_iter=WARM + TIMED + 3, tol=0)
+    model = at.aggregation.make(method, **params, max_iter=ITERATIONS, tol=0)
     seconds: list[float] = []
     fitted = record_iterations(model, seconds).fit_problem(CrowdProblem(table))
     return {

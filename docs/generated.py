@@ -18,7 +18,8 @@ from pathlib import Path
 
 import click
 from growth_figure import draw_growth
-from result_tables import TABLES, Run, read_runs
+from result_rows import Run, read_runs
+from result_tables import TABLES
 
 from annotrace.cli.main import main
 from annotrace.experiments import find_experiment

@@ -5,6 +5,7 @@ import re
 
 import generated
 import pytest
+import result_rows
 import result_tables
 
 import annotrace as at
@@ -43,12 +44,12 @@ def test_pictures_leave_out_no_run_of_their_file():
     for file in {name for _, name in generated.PICTURES.values()}:
         own = [source for source in set(generated.PICTURES.values()) if source[1] == file]
         drawn = {run["key"] for source in own for run in generated.runs_of(*source)}
-        assert drawn == {run["key"] for run in result_tables.read_runs(file)}, file
+        assert drawn == {run["key"] for run in result_rows.read_runs(file)}, file
 
 
 def test_a_cell_is_the_mean_of_the_runs_with_the_best_in_bold():
     accuracy = {"auto": [], "trace": []}
-    with (result_tables.RESULTS / "small_data.jsonl").open(encoding="utf-8") as file:
+    with (result_rows.RESULTS / "small_data.jsonl").open(encoding="utf-8") as file:
         for run in map(json.loads, file):
             if run["experiment"] == "labelme" and run["method"] in accuracy:
                 accuracy[run["method"]].append(run["accuracy"])

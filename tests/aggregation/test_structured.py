@@ -138,6 +138,16 @@ def test_auto_prefers_the_structure_that_predicts_labels(tmp_path):
     assert at.load(tmp_path).structure_loss_ == model.structure_loss_
 
 
+def test_auto_compares_a_taxonomy_of_named_classes():
+    table, _, _ = confused_crowd("per-class", n_items=400, n_annotators=60)
+    classes = np.array(["cat", "dog", "oak", "elm"])
+    named = table.replace(classes=classes)
+    tree = {"cat": "animal", "dog": "animal", "oak": "plant", "elm": "plant"}
+    model = fitted("auto", named, taxonomy=tree, max_iter=5)
+    assert set(model.structure_loss_) == {"full", "pooled", *NAMES}
+    assert model.groups_.tolist() == [0, 0, 1, 1]
+
+
 def test_auto_without_comparable_labels_takes_the_fewest_parameters(crowd):
     single = LabelTable.from_codes([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1])
     model = DawidSkene(structure="auto").fit(single)

@@ -32,6 +32,22 @@ def test_every_method_writes_truth_and_annotators(annotrace, crowd, method):
     assert json.loads((crowd / "run" / "run.json").read_text())["method"] == method
 
 
+def test_the_structure_of_matrices_can_be_chosen(annotrace, crowd):
+    (crowd / "tree.csv").write_text("class,parent\ncat,mammal\ndog,mammal\nhen,bird\n")
+    args = ("aggregate", "labels.csv", *COLUMNS, "--out", "run", "--overwrite")
+    chosen = ("--structure", "taxonomy", "--taxonomy", "tree.csv")
+    result = annotrace(*args, "--method", "dawid-skene", *chosen)
+    assert result.exit_code == 0, result.output
+    assert at.load(crowd / "run").groups_.tolist() == [0, 0, 1]
+    auto = annotrace(*args, "--method", "dawid-skene", "--structure", "auto", *chosen[2:])
+    assert auto.exit_code == 0, auto.output
+    refused = annotrace(*args, "--structure", "low-rank")
+    assert (refused.exit_code, refused.stderr) == (
+        2,
+        "Error: --structure applies to --method dawid-skene, not to ensemble.\n",
+    )
+
+
 def test_a_vote_that_was_read_back_is_as_confident_as_before(annotrace, crowd):
     annotrace("aggregate", "labels.csv", *COLUMNS, "--method", "majority", "--out", "run")
     written = pl.read_csv(crowd / "run" / "truth.csv")["confidence"]

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from PIL import Image
 
+import annotrace as at
 from annotrace import list_methods
 
 COLUMNS = ("--item", "photo", "--annotator", "who", "--label", "said", "--truth", "gold")
@@ -76,6 +77,14 @@ def test_the_recipe_and_the_structure_can_be_chosen(annotrace, crowd, word, reci
     assert result.exit_code == 0, result.output
     params = json.loads((crowd / "run" / "run.json").read_text())["params"]
     assert (params["recipe"], params["structure"]) == (recipe, "pooled")
+
+
+def test_the_groups_of_classes_can_be_given(annotrace, crowd):
+    (crowd / "tree.json").write_text(json.dumps({"cat": "mammal", "dog": "mammal", "hen": "bird"}))
+    args = (*FIT[:-2], "--epochs", 2, "--method", "trace", "--structure", "taxonomy")
+    result = annotrace(*args, "--taxonomy", "tree.json", "--no-report", "--out", "run")
+    assert result.exit_code == 0, result.output
+    assert at.load(crowd / "run").groups_.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize(("word", "effort"), [("fast", "fast"), ("0.01", 0.01)])

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,11 @@ import annotrace as at
 from annotrace.crowd import STRUCTURES, annotator_model, joint_nll, result, trace_regularized_nll
 from annotrace.crowd.factored_confusion import LowRankConfusion
 from annotrace.crowd.label_index import LabelIndex
+from annotrace.errors import InputError, RunError
 
-NAMES = ["low-rank", "per-class"]
+NAMES = ["low-rank", "per-class", "taxonomy"]
+GROUPS = {"taxonomy": {"group": torch.tensor([0, 1, 0, 2])}}
+"""Classes 1 and 3 are alone in their groups."""
 every = pytest.mark.parametrize("name", NAMES)
 
 
@@ -25,7 +30,8 @@ def labels():
 def layer_of(name, frequency=None):
     """Return a layer of three annotators and four classes with random parameters, in float64."""
     torch.manual_seed(0)
-    layer = STRUCTURES.make(name, 3, 4, n_items=3, frequency=frequency, parametrization="softplus")
+    given = {"frequency": frequency, "parametrization": "softplus", **GROUPS.get(name, {})}
+    layer = STRUCTURES.make(name, 3, 4, n_items=3, **given)
     for parameter in layer.parameters():
         nn.init.normal_(parameter)
     return layer.double()
@@ -91,7 +97,7 @@ def test_gradients_are_those_of_differences(name, labels):
 
 @every
 def test_a_start_from_matrices_has_their_skill(name):
-    layer = STRUCTURES.make(name, 2, 4)
+    layer = STRUCTURES.make(name, 2, 4, **GROUPS.get(name, {}))
     same = torch.eye(4)
     layer.set_matrices(torch.stack([0.9 * same + 0.025, 0.5 * same + 0.125]))
     skill = layer.matrices().diagonal(dim1=1, dim2=2).mean(1)
@@ -102,7 +108,10 @@ def test_a_start_from_matrices_has_their_skill(name):
 def test_a_classifier_learns_with_it(name, tmp_path):
     X, truth, table, _ = blobs(n_items=150, labels_per_item=3)
     recipe = at.Recipe(n_init=1, mixup=0.0)
-    model = at.TraceRegularized(structure=name, recipe=recipe, epochs=20, random_state=0)
+    taxonomy = {str(k): "a" if k < 2 else "b" for k in range(table.n_classes)}
+    model = at.TraceRegularized(
+        structure=name, taxonomy=taxonomy, recipe=recipe, epochs=20, random_state=0
+    )
     model.fit(X, table)
     assert model.score(X, truth) > 0.9
     assert np.mean(model.posterior_.argmax(1) == truth) > 0.9
@@ -126,6 +135,47 @@ def test_extreme_parameters_give_finite_likelihoods_that_still_learn(name, size,
     for parameter in layer.parameters():
         assert parameter.grad.to_dense().isfinite().all()
     assert layer.weight.grad.to_dense()[:, 0].abs().sum() > 0.01
+
+
+def test_classes_of_a_group_share_what_is_reported_outside_it():
+    matrices = layer_of("taxonomy").matrices()
+    outside = matrices[:, [0, 2]][:, :, [1, 3]]
+    shares = outside / outside.sum(2, keepdim=True)
+    torch.testing.assert_close(shares[:, 0], shares[0, 1].expand(3, 2))
+    # How much that is, and what is reported within the group, are their own.
+    assert (outside.sum(2).diff(dim=1).abs() > 1e-3).all()
+    assert (matrices[:, 0, 2] - matrices[:, 2, 0]).abs().min() > 1e-3
+
+
+def test_a_new_taxonomy_layer_is_correct_as_often_as_it_is_told():
+    groups = torch.tensor([0, 0, 0, 1, 2])
+    layer = STRUCTURES.make("taxonomy", 2, 5, group=groups, diagonal=0.8)
+    expected = torch.full((2, 5), 0.8)
+    torch.testing.assert_close(layer.matrices().diagonal(dim1=1, dim2=2), expected)
+
+
+def test_auto_tries_a_taxonomy_and_a_run_keeps_its_groups(tmp_path):
+    X, _, table, _ = blobs(n_items=100, labels_per_item=3)
+    tree = {str(k): str(k // 2) for k in range(table.n_classes)}
+    auto = at.TraceRegularized(taxonomy=tree, random_state=0)
+    auto.table_ = table
+    assert auto.options()["structure"] == ("full", "pooled", "taxonomy")
+    with pytest.raises(InputError, match="needs a `taxonomy`"):
+        at.TraceRegularized(structure="taxonomy").fit(X, table)
+
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps(tree))
+    model = at.TraceRegularized(structure="taxonomy", taxonomy=str(path), recipe="none", epochs=2)
+    model.fit(X, table).save(tmp_path / "run")
+    path.unlink()
+    loaded = at.load(tmp_path / "run")
+    np.testing.assert_array_equal(loaded.groups_, np.arange(table.n_classes) // 2)
+    np.testing.assert_array_equal(loaded.confusion_, model.confusion_)
+
+    loaded.groups_ = loaded.groups_ + table.n_classes
+    loaded.save(tmp_path / "damaged")
+    with pytest.raises(RunError, match="`groups_` to be below"):
+        at.load(tmp_path / "damaged")
 
 
 def test_the_gradient_of_low_rank_is_that_of_autograd(labels):

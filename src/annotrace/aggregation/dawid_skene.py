@@ -187,13 +187,13 @@ class DawidSkene(IterativeAggregation):
 
     def _set_structure(self, problem: CrowdProblem) -> None:
         self.__dict__.pop("groups_", None)
+        # The labels by which structures are compared have no names of classes.
+        self._set_groups(problem, needed=self.structure == "taxonomy")
         self.structure_, self.structure_loss_ = self._choose_structure(problem)
 
     def _choose_structure(self, problem: CrowdProblem) -> tuple[str, dict[str, float]]:
         if self.one_coin and self.structure != "full":
             raise InputError("Expected `structure` to be 'full' with `one_coin`.")
-        if self.structure == "taxonomy" and self.taxonomy is None:
-            raise InputError("`structure='taxonomy'` needs a `taxonomy`: {class: group} or a file.")
         if self.structure != "auto":
             return self.structure, {}
         names = ["per-class", "low-rank"] if problem.prior_counts is None else []
@@ -210,7 +210,7 @@ class DawidSkene(IterativeAggregation):
 
     def _make_structure(self, name: str, problem: CrowdProblem) -> EMModel:
         n_annotators, n_classes, _ = problem.shape
-        self._set_groups(problem)
+        self._set_groups(problem, needed=name == "taxonomy")
         if name == "full":
             return DawidSkeneModel(problem, self.smoothing, self.one_coin)
         if name == "pooled":
@@ -225,10 +225,10 @@ class DawidSkene(IterativeAggregation):
             structure = OutcomeStructure.taxonomy(n_annotators, group, problem.dtype)
         return StructuredModel(problem, structure)
 
-    def _set_groups(self, problem: CrowdProblem) -> None:
+    def _set_groups(self, problem: CrowdProblem, *, needed: bool) -> None:
         """Set the groups of classes, unless a saved run had them."""
         if len(getattr(self, "groups_", ())) == problem.shape[1]:
             return
         self.groups_ = np.arange(problem.shape[1], dtype=np.int32)
-        if self.taxonomy is not None:
+        if needed or self.taxonomy is not None:
             self.groups_ = class_groups(self.taxonomy, problem.table.classes)

@@ -18,6 +18,7 @@ from annotrace.cli.options import (
     raw_option,
     report_options,
     seed_option,
+    taxonomy_option,
 )
 from annotrace.cli.output import echo_warnings, new_run, print_result, save_with_report
 from annotrace.cli.together import read_labels, together
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
     help="ensemble (the default), hierarchical, majority, dawid-skene, one-coin, pooled, glad, "
     "mace, wawa or weighted-vote.",
 )
+@click.option(
+    "--structure",
+    metavar="NAME",
+    help="For --method dawid-skene: the confusion matrices. full, pooled, or with many classes "
+    "per-class, low-rank or taxonomy; auto chooses by held-out labels.",
+)
+@taxonomy_option
 @learn_truth_option
 @click.option("--max-iter", type=click.IntRange(min=1), help="Maximum number of iterations.")
 @seed_option("Breaks ties.")
@@ -50,6 +58,8 @@ def aggregate(
     out: Path,
     overwrite: bool,
     method: str | None,
+    structure: str | None,
+    taxonomy: str | None,
     learn_truth: bool,
     max_iter: int | None,
     seed: int,
@@ -72,6 +82,8 @@ def aggregate(
     Examples:
       annotrace aggregate labels.csv --out run
       annotrace aggregate labels.csv --method dawid-skene --out run
+      annotrace aggregate labels.csv --method dawid-skene --structure auto \\
+          --taxonomy tree.csv --out run
       annotrace aggregate answers.csv --skip unsure --truth gold --out run
       torchrun --nproc-per-node 2 -m annotrace aggregate labels.csv --out run
     """
@@ -84,6 +96,7 @@ def aggregate(
         show_stages(processes.is_first and not quiet),
     ):
         aggregation = make_aggregation(method, seed, max_iter)
+        _set_structure(aggregation, {"structure": structure, "taxonomy": taxonomy})
         check_together(aggregation, processes)
         table, layout = read_labels(labels, processes)
         if table is not None and not quiet:
@@ -108,6 +121,15 @@ def make_aggregation(method: str | None, seed: int, max_iter: int | None = None)
     if max_iter is not None and "max_iter" in aggregation.get_params():
         aggregation.set_params(max_iter=max_iter)
     return aggregation
+
+
+def _set_structure(aggregation: Aggregation, given: dict[str, Any]) -> None:
+    from annotrace.errors import InputError
+
+    params = {name: value for name, value in given.items() if value is not None}
+    for name in sorted(params.keys() - aggregation.get_params()):
+        raise InputError(f"--{name} applies to --method dawid-skene, not to {aggregation.method}.")
+    aggregation.set_params(**params)
 
 
 def fit_aggregation(

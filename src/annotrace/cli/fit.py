@@ -25,6 +25,7 @@ from annotrace.cli.options import (
     raw_option,
     report_options,
     seed_option,
+    taxonomy_option,
 )
 from annotrace.cli.output import echo_warnings, new_run, print_result, save_with_report
 from annotrace.cli.together import read_everywhere, resume_command, together
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from annotrace.methods import CrowdEstimator
 
 CHECKPOINT = "checkpoint.bin"
-SPECIAL = ("recipe", "effort", "distill", "structure")
+SPECIAL = ("recipe", "effort", "distill", "structure", "taxonomy")
 """Options that only some methods have."""
 
 
@@ -81,8 +82,10 @@ SPECIAL = ("recipe", "effort", "distill", "structure")
 @click.option(
     "--structure",
     metavar="NAME",
-    help="For --method trace: the annotator model, such as full or pooled.",
+    help="For --method trace: the annotator model: full, pooled, low-rank, per-class, taxonomy or "
+    "auto.",
 )
+@taxonomy_option
 @click.option(
     "--confusion",
     type=PATH,

@@ -94,6 +94,13 @@ effort_option = click.option(
     help="For methods that choose how their networks learn, as auto does: how much they try. After "
     "so many seconds no training begins that they can do without.",
 )
+taxonomy_option = click.option(
+    "--taxonomy",
+    type=click.Path(),
+    metavar="FILE",
+    help="The groups of classes, for --structure taxonomy or auto: csv with the columns class and "
+    "parent, or a json object from class to parent.",
+)
 raw_option = click.option(
     "--raw",
     is_flag=True,

@@ -17,6 +17,7 @@ from annotrace.crowd.factored_confusion import (
     PerClassConfusion,
 )
 from annotrace.crowd.sparse_confusion import Parametrization
+from annotrace.crowd.taxonomy_confusion import TaxonomyConfusion
 from annotrace.registry import Entry, Registry
 
 
@@ -52,5 +53,10 @@ STRUCTURES: Registry[AnnotatorModel] = Registry(
         "per-class",
         partial(_factored, PerClassConfusion),
         "one skill per class for each, shared errors",
+    ),
+    Entry(
+        "taxonomy",
+        partial(_factored, TaxonomyConfusion),
+        "confusion within groups of classes; needs `group`",
     ),
 )

@@ -18,14 +18,14 @@ from annotrace.labels.vocabulary import Names
 Taxonomy = Mapping[Any, Any] | str | PathLike[str]
 
 
-def class_groups(taxonomy: Taxonomy, classes: Names) -> NDArray[np.int32]:
+def class_groups(taxonomy: Taxonomy | None, classes: Names) -> NDArray[np.int32]:
     """Return the group of each class, shape (n_classes,): classes with the same parent.
 
     Parameters
     ----------
     taxonomy : mapping from class to parent, or path
         A file is a json object, or a csv file with two columns, class and parent, below a header.
-        A class that is not in it is a group of its own.
+        A class that is not in it is a group of its own. None is refused.
     classes : sequence of class names
 
     Examples
@@ -33,6 +33,8 @@ def class_groups(taxonomy: Taxonomy, classes: Names) -> NDArray[np.int32]:
     >>> class_groups({"cat": "animal", "car": "vehicle", "dog": "animal"}, ["car", "cat", "dog"])
     array([0, 1, 1], dtype=int32)
     """
+    if taxonomy is None:
+        raise InputError("`structure='taxonomy'` needs a `taxonomy`: {class: group} or a file.")
     given = taxonomy if isinstance(taxonomy, Mapping) else _read(Path(taxonomy))
     parents = {str(name): str(parent) for name, parent in given.items()}
     names = [str(name) for name in classes]

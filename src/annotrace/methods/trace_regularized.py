@@ -19,21 +19,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any, ClassVar, Literal, TypedDict
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from annotrace.aggregation.run_schema import NOT_NEGATIVE, Array
 from annotrace.crowd.annotator_model import AnnotatorModel
 from annotrace.crowd.losses import trace_regularized_nll
 from annotrace.crowd.result import fits_array
 from annotrace.crowd.sparse_confusion import Parametrization
 from annotrace.crowd.structures import STRUCTURES
+from annotrace.data import ItemSource
+from annotrace.errors import InputError
 from annotrace.labels import LabelTable
+from annotrace.labels.taxonomy import class_groups
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
+from annotrace.methods.warm_start import Previous
 from annotrace.parameters import Natural, NotNegative, Positive
-from annotrace.training import Batch, CrowdData, Epoch, Settings
+from annotrace.training import Batch, CheckpointSeries, CrowdData, Epoch, Settings
 
 SPARSE_ABOVE = 50_000
 """Weights above which updating all matrices costs more than finding those of the batch, if
@@ -72,16 +80,24 @@ class TraceRegularized(NetworkEstimator):
         ten classes) by its protocol.
     structure : str, optional
         Of the annotator model: "full" matrices (the paper's), matrices "pooled" towards a shared
-        one, "low-rank" or "per-class" ones for many annotators and classes, or another name in
-        `annotrace.crowd.STRUCTURES`. "auto", the default, lets the recipe choose between the first
-        two, or between the last two if full matrices had more cells than there are labels, and more
-        than a million; above 2e8 cells it takes "low-rank".
+        one, "low-rank" or "per-class" ones for many annotators and classes, "taxonomy" with
+        confusion within groups of classes, or another name in `annotrace.crowd.STRUCTURES`. "auto",
+        the default, lets the recipe choose between the first two, or between "low-rank" and
+        "per-class" if full matrices had more cells than there are labels, and more than a million,
+        and "taxonomy" if there is one; above 2e8 cells it takes "low-rank".
+    taxonomy : mapping from class to group, or path, optional
+        The groups of "taxonomy"; see `annotrace.labels.taxonomy.class_groups`.
     joint : bool, optional
         Use the model's own likelihood of an item's labels taken together, -log sum_i p(i | x)
         prod_r A[i, label], in place of eq. 4's, which takes each label by itself. They are equal
         with one label per item. True by default, False by the paper's protocol.
     **others
         See `NetworkEstimator` and `CrowdEstimator`.
+
+    Attributes
+    ----------
+    groups_ : ndarray of int, shape (n_classes,)
+        The group of each class; without a taxonomy each has its own.
 
     Examples
     --------
@@ -100,12 +116,14 @@ class TraceRegularized(NetworkEstimator):
     parametrization: Parametrization = "softplus"
     diagonal: float | None = None
     structure: str | None = None
+    taxonomy: dict[Any, Any] | str | PathLike[str] | None = None
     joint: bool | None = None
 
     method: ClassVar[str] = "trace"
     saved_attributes: ClassVar[Mapping[str, Any]] = {
         **NetworkEstimator.saved_attributes,
         "chosen_": Choice,
+        "groups_": Array("i", ("classes",), NOT_NEGATIVE),
     }
     recipe_by_default: ClassVar[bool] = True
     repairs_classes: ClassVar[bool] = True
@@ -137,18 +155,42 @@ class TraceRegularized(NetworkEstimator):
         structure = self._or_protocol("structure")
         return {
             "lam": (0.01, 0.1) if self.lam == "auto" else (float(self.lam),),
-            "structure": _structures(self.table_) if structure == "auto" else (structure,),
+            "structure": self._structures() if structure == "auto" else (structure,),
         }
 
+    def fit_matched(
+        self,
+        source: ItemSource,
+        table: LabelTable,
+        gold: NDArray[np.int32],
+        checkpoints: CheckpointSeries,
+        previous: Previous | None = None,
+    ) -> None:
+        """Fit as `CrowdEstimator` does, once the groups of classes are known."""
+        self.groups_: NDArray[Any] = np.arange(table.n_classes, dtype=np.int32)
+        if self.taxonomy is not None or self._or_protocol("structure") == "taxonomy":
+            self.groups_ = class_groups(self.taxonomy, table.classes)
+        super().fit_matched(source, table, gold, checkpoints, previous)
+
+    def _structures(self) -> tuple[str, ...]:
+        """Return the structures that "auto" compares."""
+        names = _structures(self.table_)
+        has_groups = self.taxonomy is not None and fits_array(self.table_)
+        return (*names, "taxonomy") if has_groups else names
+
     def _make_annotators(self, structure: str) -> AnnotatorModel:
+        if self.groups_.max(initial=0) >= self.table_.n_classes:
+            raise InputError(f"Expected `groups_` to be below {self.table_.n_classes}.")
+        options: dict[str, Any] = {"structure": structure, "parametrization": self.parametrization}
+        if structure == "taxonomy":
+            options["group"] = torch.from_numpy(self.groups_)
         return make_annotators(
             self.table_,
             len(self._labelled()),
             self._settings(0).batch_size,
-            structure=structure,
-            parametrization=self.parametrization,
             diagonal=self._or_protocol("diagonal"),
             lr_scale=self._or_protocol("confusion_lr"),
+            **options,
         )
 
     def _build_modules(self, device: torch.device) -> None:
@@ -157,7 +199,7 @@ class TraceRegularized(NetworkEstimator):
 
 
 def _structures(table: LabelTable) -> tuple[str, ...]:
-    """Return the structures that "auto" compares."""
+    """Return the structures that "auto" compares without a taxonomy."""
     if not fits_array(table):
         return ("low-rank",)
     n_cells = table.n_annotators * table.n_classes**2

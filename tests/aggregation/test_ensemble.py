@@ -1,7 +1,8 @@
 import numpy as np
+import pytest
 
 import annotrace as at
-from annotrace.aggregation import Ensemble, make
+from annotrace.aggregation import Ensemble, Hierarchical, make
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels import LabelTable
 
@@ -132,3 +133,20 @@ def test_more_labels_may_end_a_division():
     before = np.mean(model.predict() == table.truth)
     model.partial_fit(LabelTable.from_codes(more.item, more.annotator, label, **sizes))
     assert np.mean(model.predict() == table.truth) > max(before, 0.95)
+
+
+def test_it_makes_no_array_of_matrices_that_have_more_cells_than_there_are_labels(monkeypatch):
+    table = divided(6)
+    expected = Ensemble(random_state=0).fit(table)
+    monkeypatch.setattr(Ensemble, "_has_matrices", lambda self, problem: False)
+    monkeypatch.setattr(Hierarchical, "_has_matrices", lambda self, problem: False)
+    monkeypatch.delattr(CrowdProblem, "label_counts")
+    found = Ensemble(random_state=0).fit(table)
+    assert found.head_count_ == pytest.approx(expected.head_count_, abs=1e-3)
+    assert found.excess_agreement_ == pytest.approx(expected.excess_agreement_, abs=1e-3)
+    assert np.mean(found.predict() == expected.predict()) > 0.98
+
+
+def test_independent_errors_are_no_excess_where_classes_have_few_labels():
+    table = crowd([0.7] * 40, n_items=400, n_classes=80, each=5)
+    assert Ensemble().fit(table).excess_agreement_ < 0.02

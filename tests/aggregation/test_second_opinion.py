@@ -57,9 +57,22 @@ def test_the_excess_is_that_of_all_pairs_counted_one_by_one():
         labels = table.label[table.item == item]
         for r in range(4):
             for s in range(r):
-                rows = solution.matrices[[r, s], truth[item]]
+                rows = solution.matrices.array[[r, s], truth[item]]
                 differences.append((labels[r] == labels[s]) - rows.prod(0).sum())
     assert solution.excess_agreement(asked) == pytest.approx(np.mean(differences))
+
+
+@pytest.mark.parametrize("softness", [0.0, 0.3])
+def test_the_cells_of_labels_say_what_an_array_says(softness):
+    table, truth, shared = divided_crowd(0.9, n_items=60)
+    posterior = torch.eye(3, dtype=torch.float64)[torch.from_numpy(truth)]
+    posterior = posterior.lerp(posterior[torch.from_numpy(shared).argsort()], softness)
+    problem = CrowdProblem(table)
+    array, cells = (Solution(problem, posterior, dense=dense) for dense in (True, False))
+    np.testing.assert_allclose(cells.accuracy, array.accuracy)
+    np.testing.assert_allclose(cells.agreement(), array.agreement())
+    for asked in (np.arange(12) < 5, np.ones(12, bool)):
+        assert cells.excess_agreement(asked) == pytest.approx(array.excess_agreement(asked))
 
 
 def test_annotators_without_common_items_have_no_excess():

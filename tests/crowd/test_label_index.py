@@ -89,3 +89,13 @@ def test_a_table_without_labels_has_empty_sums():
     labels = LabelIndex.from_table(table)
     assert not labels.sum_matrices(torch.ones(3, 2, 2)).any()
     assert not labels.counts(torch.from_numpy(np.ones((2, 2)))).any()
+
+
+@pytest.mark.parametrize("part", [label_index.LARGE, 7])
+def test_votes_are_weights_added_one_by_one(codes, part, monkeypatch):
+    monkeypatch.setattr(label_index, "LARGE", part)
+    weights = torch.tensor([0.5, -1.0, 2.0, 0.25], dtype=torch.float64)
+    expected = torch.zeros(N_ROWS, N_CLASSES, dtype=torch.float64)
+    for row, annotator, label in zip(*codes, strict=True):
+        expected[row, label] += weights[annotator]
+    torch.testing.assert_close(make_index(codes, "plain").sum_votes(weights), expected)

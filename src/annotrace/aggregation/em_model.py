@@ -122,8 +122,13 @@ def one_coin_skill(counts: Tensor, smoothing: float) -> Tensor:
     smoothing : float
         Added to every count.
     """
-    counts = counts + smoothing
-    return counts.diagonal(dim1=1, dim2=2).sum(1) / counts.sum((1, 2))
+    correct, total = counts.diagonal(dim1=1, dim2=2).sum(1), counts.sum((1, 2))
+    return smoothed_skill(correct, total, counts.shape[1], smoothing)
+
+
+def smoothed_skill(correct: Tensor, total: Tensor, n_classes: int, smoothing: float) -> Tensor:
+    """Return the share of correct labels, all cells of a matrix smoothed, (n_annotators,)."""
+    return (correct + smoothing * n_classes) / (total + smoothing * n_classes**2)
 
 
 def one_coin_matrices(skill: Tensor, n_classes: int) -> Tensor:

@@ -9,23 +9,23 @@ is right; only that the crowd is divided, and how many annotators are on each si
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from annotrace.crowd.em import matrices_from_counts, posterior
+from annotrace.aggregation.solution_matrices import (
+    MAX_CELLS,
+    MatrixArray,
+    MatrixCells,
+    SolutionMatrices,
+)
+from annotrace.crowd.em import posterior
 from annotrace.crowd.label_pairs import MAX_PAIRS, labels_of, pair_labels
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.labels.table import LabelTable
 
 Array = NDArray[np.float64]
 
-# Labels' worth of the pool that each row of a matrix starts with.
-POOL_LABELS = 4.0
-# Cells of matrices that are looked up at most, for pairs of labels or for labels.
-MAX_CELLS = 2e7
 # Labels by which an annotator has a full vote in a head count.
 FULL_VOTE = 50
 
@@ -37,16 +37,18 @@ class Solution:
     ----------
     problem : CrowdProblem
     posterior : Tensor of shape (n_items, n_classes)
+    dense : bool
+        Whether to make an array of all matrices.
     """
 
-    def __init__(self, problem: CrowdProblem, posterior: torch.Tensor) -> None:
+    def __init__(
+        self, problem: CrowdProblem, posterior: torch.Tensor, *, dense: bool = True
+    ) -> None:
         self.table = problem.table
         self.posterior = posterior.numpy()
-        counts = problem.counts(posterior)
-        pool = matrices_from_counts(counts.sum(0), 0.1)
-        self.matrices = matrices_from_counts(counts, POOL_LABELS * pool).numpy()
-        right = counts.diagonal(dim1=1, dim2=2).sum(1) / counts.sum((1, 2)).clamp(min=1e-12)
-        self.accuracy: NDArray[Any] = right.numpy()
+        make = MatrixArray if dense else MatrixCells
+        self.matrices: SolutionMatrices = make(problem, posterior)
+        self.accuracy = self.matrices.accuracy
 
     def doubted(self) -> NDArray[np.bool_]:
         """Whether each annotator is among the less accurate who gave half of the labels."""
@@ -64,13 +66,13 @@ class Solution:
         annotators : ndarray of bool, shape (n_annotators,)
         """
         table = labels_of(self.table, annotators)
-        pairs = pair_labels(table, min(MAX_PAIRS, int(MAX_CELLS / table.n_classes**2) + 1))
+        pairs = pair_labels(table, min(MAX_PAIRS, self.matrices.max_pairs))
         if len(pairs.first) == 0:
             return 0.0
         agree = table.label[pairs.first] == table.label[pairs.second]
-        one, other = (self.matrices[table.annotator[part]] for part in pairs)
+        one, other = (table.annotator[part] for part in pairs)
         truth = self.posterior[table.item[pairs.first]]
-        return float(np.mean(agree) - np.einsum("nk,nkj,nkj->n", truth, one, other).mean())
+        return float(np.mean(agree) - self.matrices.predict_agreement(one, other, truth).mean())
 
     def agreement(self) -> Array:
         """Return each annotator's agreement with what the others' labels say, (n_annotators,)."""
@@ -79,7 +81,7 @@ class Solution:
         item, annotator, label = (
             codes[::step] for codes in (table.item, table.annotator, table.label)
         )
-        own = torch.from_numpy(self.matrices[annotator, :, label]).clamp(min=1e-6).log()
+        own = torch.from_numpy(self.matrices.of_labels(annotator, label)).clamp(min=1e-6).log()
         both = torch.from_numpy(self.posterior[item]).clamp(min=1e-12).log()
         by_others = posterior(both, -own).numpy()[np.arange(len(label)), label]
         n_labels = np.bincount(annotator, minlength=table.n_annotators)

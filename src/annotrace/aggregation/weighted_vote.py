@@ -26,7 +26,7 @@ from annotrace.aggregation.em_model import (
     class_shares,
     is_stable,
     one_coin_matrices,
-    one_coin_skill,
+    smoothed_skill,
 )
 from annotrace.crowd.problem import CrowdProblem
 from annotrace.parameters import Count, Positive
@@ -50,6 +50,51 @@ def leading_classes(votes: Tensor) -> Tensor:
     return highest.div_(highest.sum(1, keepdim=True))
 
 
+def agreement_with(problem: CrowdProblem, votes: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Return how often each annotator agrees with the leading class, and the shares of classes.
+
+    Parameters
+    ----------
+    problem : CrowdProblem
+    votes : Tensor of shape (n_items, n_classes)
+    smoothing : float
+        Added to each count.
+
+    Returns
+    -------
+    skill : Tensor of shape (n_annotators,)
+    prior : Tensor of shape (n_classes,)
+    """
+    leading = problem.set_gold(leading_classes(votes))
+    correct, total = problem.agreement(leading)
+    skill = smoothed_skill(correct, total, problem.shape[1], smoothing)
+    return skill.to(problem.dtype), class_shares(problem, leading)
+
+
+def linear_weights(skill: Tensor, n_classes: int) -> Tensor:
+    """Return weights of votes, zero for a spammer and negative for an adversary."""
+    return n_classes * skill - 1
+
+
+def weighted_votes(problem: CrowdProblem, weights: Tensor, prior: Tensor) -> Tensor:
+    """Return the shares of weighted votes, shape (n_items, n_classes).
+
+    Parameters
+    ----------
+    problem : CrowdProblem
+    weights : Tensor of shape (n_annotators,)
+    prior : Tensor of shape (n_classes,)
+        Of items without labels.
+    """
+    votes = problem.labels.sum_votes(weights)
+    # Negative votes count for all other classes.
+    votes -= votes.amin(1, keepdim=True).clamp(max=0)
+    total = votes.sum(1, keepdim=True)
+    shares = votes.div_(total.clamp(min=SMALLEST)).masked_fill_(total <= 0, 1 / votes.shape[1])
+    shares[problem.uninformed] = prior
+    return problem.set_gold(shares)
+
+
 class WeightedVoteModel(MatrixEMModel):
     """One skill per annotator, and votes weighted by it.
 
@@ -70,30 +115,18 @@ class WeightedVoteModel(MatrixEMModel):
 
     def m_step(self, problem: CrowdProblem, state: Tensor) -> None:
         """Learn how often each annotator agrees with the leading class."""
-        leading = problem.set_gold(leading_classes(state))
-        self.skill = one_coin_skill(problem.counts(leading), self.smoothing)
-        self.prior = class_shares(problem, leading)
+        self.skill, self.prior = agreement_with(problem, state, self.smoothing)
 
     def e_step(self, problem: CrowdProblem) -> tuple[Tensor, float]:
         """Return the shares of weighted votes and the log-likelihood of the labels."""
         log_prior = self.prior.clamp(min=SMALLEST).log()
         log_joint = self.item_log_likelihood(problem.labels).add_(log_prior)
-        return self.vote(problem), problem.e_step(log_joint)[1]
-
-    def vote(self, problem: CrowdProblem) -> Tensor:
-        """Return the shares of weighted votes, shape (n_items, n_classes)."""
-        same = torch.eye(self.n_classes, dtype=problem.dtype)
-        votes = problem.labels.sum_matrices(self.weights()[:, None, None] * same)
-        # Negative votes count for all other classes.
-        votes -= votes.amin(1, keepdim=True).clamp(max=0)
-        total = votes.sum(1, keepdim=True)
-        shares = votes.div_(total.clamp(min=SMALLEST)).masked_fill_(total <= 0, 1 / self.n_classes)
-        shares[problem.uninformed] = self.prior
-        return problem.set_gold(shares)
+        votes = weighted_votes(problem, self.weights(), self.prior)
+        return votes, problem.e_step(log_joint)[1]
 
     def weights(self) -> Tensor:
         """Return the weight of each annotator's votes, shape (n_annotators,)."""
-        return self.n_classes * self.skill - 1
+        return linear_weights(self.skill, self.n_classes)
 
     def log_matrices(self) -> Tensor:
         """Return the logarithms of the matrices of one coin per annotator."""
@@ -102,11 +135,11 @@ class WeightedVoteModel(MatrixEMModel):
 
 def vote_until_stable(problem: CrowdProblem, max_iter: int = 20) -> Tensor:
     """Return weighted votes (n_items, n_classes) that change hardly any class when repeated."""
-    model, votes = WeightedVoteModel(problem, SMOOTHING), problem.votes()
+    votes = problem.votes()
     for _ in range(max_iter):
         before = votes
-        model.m_step(problem, before)
-        votes = model.vote(problem)
+        skill, prior = agreement_with(problem, before, SMOOTHING)
+        votes = weighted_votes(problem, linear_weights(skill, problem.shape[1]), prior)
         if is_stable(problem, before, votes):
             break
     return votes

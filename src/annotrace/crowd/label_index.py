@@ -148,6 +148,20 @@ class LabelIndex:
         sums = self.sum_rows(columns, self._answer)
         return sums if start is None else sums.add_(start)
 
+    def sum_votes(self, weights: Tensor) -> Tensor:
+        """Sum the weights of annotators by item and by the class reported, (n_rows, n_classes).
+
+        Parameters
+        ----------
+        weights : Tensor of shape (n_annotators,)
+        """
+        votes = weights.new_zeros(self.n_rows * self.n_classes)
+        parts = (part.split(LARGE) for part in (self.row, self.annotator, self.label))
+        for row, annotator, label in zip(*parts, strict=True):
+            cell = row.long() * self.n_classes + label
+            votes.index_add_(0, cell, weights.index_select(0, annotator))
+        return votes.view(self.n_rows, self.n_classes)
+
     def counts(self, posterior: Tensor) -> Tensor:
         """Count reports by true class, each item weighted by its posterior (the M-step's sum).
 

@@ -98,6 +98,28 @@ class CrowdProblem:
         counts = self.label_counts(posterior)
         return counts if self.prior_counts is None else counts.add_(self.prior_counts)
 
+    def agreement(self, posterior: Tensor) -> Tensor:
+        """Return how many labels of each annotator are correct, and how many there are.
+
+        Parameters
+        ----------
+        posterior : Tensor of shape (n_items, n_classes)
+
+        Returns
+        -------
+        Tensor of float64, shape (2, n_annotators)
+            Prior counts included: the sums of the diagonals and of all `counts`.
+        """
+        labels, n_annotators = self.labels, self.shape[0]
+        right = posterior[labels.row, labels.label].double()
+        correct = torch.bincount(labels.annotator, right, n_annotators)
+        total = torch.bincount(labels.annotator, minlength=n_annotators)
+        both = torch.stack([correct, total.double()])
+        if self.prior_counts is not None:
+            both[0] += self.prior_counts.diagonal(dim1=1, dim2=2).sum(1)
+            both[1] += self.prior_counts.sum((1, 2))
+        return both
+
     def check_whole(self, what: str) -> None:
         """Raise an `InputError` if this is only the part of one of several processes."""
 

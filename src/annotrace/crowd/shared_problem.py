@@ -53,6 +53,10 @@ class SharedProblem(CrowdProblem):
         """Count reports by the states of all items."""
         return self.processes.add_up(super().label_counts(state).contiguous())
 
+    def agreement(self, posterior: Tensor) -> Tensor:
+        """Return how many labels of each annotator are correct, and how many there are."""
+        return self.processes.add_up(super().agreement(posterior))
+
     def total(self, values: Tensor) -> Tensor:
         """Sum values (n_items, n) over all items with labels or a gold class, in float64, (n,)."""
         return self.processes.add_up(super().total(values))

@@ -26,6 +26,8 @@ POOL_LABELS = 4.0
 SMOOTHING, ROW_SMOOTHING = 0.1, 1.0
 # Numbers that are looked up at most, for pairs of labels.
 MAX_CELLS = 2e7
+# Parts in which they are.
+N_BLOCKS = 16
 
 
 class SolutionMatrices(Protocol):
@@ -111,7 +113,11 @@ class MatrixCells:
         who = cells.annotator.index_select(0, cells.correct)
         correct = torch.bincount(who, right, n_annotators)
         self.accuracy: NDArray[Any] = (correct / total.clamp(min=1e-12)).numpy()
-        self.max_pairs = int(MAX_CELLS / n) + 1
+        # What a pair costs: two rows for each class that the item may have.
+        n_likely = len(support.item) / max(len(np.unique(support.item)), 1)
+        length = torch.bincount(cells.row).double()
+        n_found = float(length.square().sum() / length.sum().clamp(min=1))
+        self.max_pairs = int(MAX_CELLS / max(n, 2 * n_likely * n_found)) + 1
 
     def of_labels(self, annotator: Index, label: Index) -> NDArray[Any]:
         """Return p(label | true class, annotator), shape (n_labels, n_classes)."""
@@ -120,6 +126,14 @@ class MatrixCells:
 
     def predict_agreement(self, one: Index, other: Index, truth: NDArray[Any]) -> NDArray[Any]:
         """Return how likely two annotators are to give the same label, shape (n_pairs,)."""
+        size = self.max_pairs // N_BLOCKS + 1
+        parts = [
+            self._predict_agreement(*(part[start : start + size] for part in (one, other, truth)))
+            for start in range(0, len(one), size)
+        ]
+        return np.concatenate(parts)
+
+    def _predict_agreement(self, one: Index, other: Index, truth: NDArray[Any]) -> NDArray[Any]:
         pair, true = np.nonzero(truth > NEGLIGIBLE)
         both = [self._rows(annotator[pair], true) for annotator in (one, other)]
         # Each row is counts plus the pool's, which has all classes: of the four products only

@@ -95,3 +95,19 @@ def test_small_values_are_not_lost_beside_large_ones():
     values[[0, 2 * BLOCK]] = 2.0**24
     values[[BLOCK, 2 * BLOCK + 1]] = 1.0
     assert problem.total(values).item() == 2**25 + 2
+
+
+def test_the_evidence_alone_and_agreement_are_those_of_all_that_is_computed():
+    rng = np.random.default_rng(0)
+    item, annotator, label = (rng.integers(n, size=40) for n in (9, 3, 4))
+    sizes = {"n_items": 10, "n_annotators": 3, "n_classes": 4}
+    table = LabelTable.from_codes(item, annotator, label, **sizes)
+    gold = np.where(np.arange(10) == 2, 1, -1)
+    problem = CrowdProblem(table, gold, rng.random((3, 4, 4)))
+    log_joint = torch.from_numpy(rng.normal(size=(10, 4)))
+    posterior, evidence = problem.e_step(log_joint.clone())
+    assert problem.log_evidence(log_joint) == pytest.approx(evidence)
+    counts = problem.counts(posterior)
+    correct, total = problem.agreement(posterior)
+    torch.testing.assert_close(correct, counts.diagonal(dim1=1, dim2=2).sum(1))
+    torch.testing.assert_close(total, counts.sum((1, 2)))

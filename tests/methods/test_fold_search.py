@@ -3,6 +3,7 @@ import pytest
 from crowds import blobs
 
 import annotrace as at
+from annotrace.methods import fold_search
 from annotrace.training.progress import Estimate
 
 
@@ -53,3 +54,18 @@ def test_a_quiet_fit_shows_nothing(capsys):
     X, _, table, _ = blobs(n_items=60)
     at.CrossFittedEM(effort="fast", epochs=1, random_state=0).fit(X, table)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("effort", "judged"), [("default", True), ("fast", False), (1e-6, False)])
+def test_the_best_network_teaches_the_others_only_if_there_is_time(monkeypatch, effort, judged):
+    calls = []
+
+    def losses(*_):
+        calls.append(1)
+        return np.zeros(2)
+
+    monkeypatch.setattr(fold_search, "held_out_losses", losses)
+    X, _, table, _ = blobs(n_items=60, labels_per_item=2)
+    settings = {"init": "trace", "n_folds": 2, "epochs": 1, "random_state": 0}
+    at.CrossFittedEM(effort=effort, **settings).fit(X, table)
+    assert bool(calls) == judged

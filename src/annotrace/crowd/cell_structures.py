@@ -19,6 +19,7 @@ from annotrace.crowd.digamma import digamma
 from annotrace.crowd.dirichlet import LARGEST, VAGUE, log_vague
 from annotrace.crowd.label_index import LabelIndex
 from annotrace.crowd.report_cells import ReportCells
+from annotrace.crowd.sums import add_to_groups
 
 # Labels' worth of prior on an annotator's own outcomes, and on each row of a shared pattern.
 OWN_WEIGHT, PATTERN_WEIGHT = 2.0, 1.0
@@ -221,7 +222,7 @@ class OutcomeStructure(CellStructure):
             k = true[place]
             outcome = self.outcome[k, label[place]].long()
             found = logs[annotator[of_label].long(), self.unit[k].long(), outcome]
-            total.view(-1).index_add_(0, row[of_label].long() * self.n_classes + k, found)
+            add_to_groups(total.view(-1), found, row[of_label].long() * self.n_classes + k)
         return total
 
     def log_likelihood(

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
-from annotrace.crowd.sums import MAX_MEMBERSHIP, sum_groups
+from annotrace.crowd.sums import MAX_MEMBERSHIP, add_to_groups, sum_groups
 from annotrace.labels.codes import sort_within_items
 from annotrace.labels.table import LabelTable
 
@@ -159,7 +159,7 @@ class LabelIndex:
         parts = (part.split(LARGE) for part in (self.row, self.annotator, self.label))
         for row, annotator, label in zip(*parts, strict=True):
             cell = row.long() * self.n_classes + label
-            votes.index_add_(0, cell, weights.index_select(0, annotator))
+            add_to_groups(votes, weights.index_select(0, annotator), cell)
         return votes.view(self.n_rows, self.n_classes)
 
     def counts(self, posterior: Tensor) -> Tensor:

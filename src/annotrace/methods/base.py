@@ -230,6 +230,7 @@ class CrowdEstimator(FittedClassifier):
         self.input_kind_ = input_kind(source)
         self.input_shape_: tuple[int, ...] = tuple(source.shape)
         self.encoder_ = encoder_of(source)
+        self._set_groups()
         device = pick_device(self.device)
         self._seed = current().from_first(lambda: checkpoints.seed(self.random_state))
         # The user's own module and function may draw from torch's global generators.
@@ -247,6 +248,9 @@ class CrowdEstimator(FittedClassifier):
             self.history_ = self._learn(data, self._settings(self._seed))
             self.network_.eval()
             self._set_result(self._make_result(data))
+
+    def _set_groups(self) -> None:
+        """Set what groups of classes there are, for methods that know of any."""
 
     def _set_augmentation(self, data: CrowdData, previous: Previous | None) -> None:
         """Set the augmentation of training batches, as given or chosen."""

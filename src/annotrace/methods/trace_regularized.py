@@ -33,15 +33,13 @@ from annotrace.crowd.losses import trace_regularized_nll
 from annotrace.crowd.result import fits_array
 from annotrace.crowd.sparse_confusion import Parametrization
 from annotrace.crowd.structures import STRUCTURES
-from annotrace.data import ItemSource
 from annotrace.errors import InputError
 from annotrace.labels import LabelTable
 from annotrace.labels.taxonomy import class_groups
 from annotrace.methods.network_estimator import NetworkEstimator
 from annotrace.methods.recipe import Trial
-from annotrace.methods.warm_start import Previous
 from annotrace.parameters import Natural, NotNegative, Positive
-from annotrace.training import Batch, CheckpointSeries, CrowdData, Epoch, Settings
+from annotrace.training import Batch, CrowdData, Epoch, Settings
 
 SPARSE_ABOVE = 50_000
 """Weights above which updating all matrices costs more than finding those of the batch, if
@@ -158,19 +156,10 @@ class TraceRegularized(NetworkEstimator):
             "structure": self._structures() if structure == "auto" else (structure,),
         }
 
-    def fit_matched(
-        self,
-        source: ItemSource,
-        table: LabelTable,
-        gold: NDArray[np.int32],
-        checkpoints: CheckpointSeries,
-        previous: Previous | None = None,
-    ) -> None:
-        """Fit as `CrowdEstimator` does, once the groups of classes are known."""
-        self.groups_: NDArray[Any] = np.arange(table.n_classes, dtype=np.int32)
+    def _set_groups(self) -> None:
+        self.groups_: NDArray[Any] = np.arange(self.table_.n_classes, dtype=np.int32)
         if self.taxonomy is not None or self._or_protocol("structure") == "taxonomy":
-            self.groups_ = class_groups(self.taxonomy, table.classes)
-        super().fit_matched(source, table, gold, checkpoints, previous)
+            self.groups_ = class_groups(self.taxonomy, self.table_.classes)
 
     def _structures(self) -> tuple[str, ...]:
         """Return the structures that "auto" compares."""
